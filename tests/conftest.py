@@ -1,7 +1,5 @@
 """For all tests."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import os

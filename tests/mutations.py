@@ -5,8 +5,6 @@ test by its name. `python tests/mutations.py WORD ...` tries the mutations whose
 words, all of them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -21,6 +19,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 _NOT_COPIED = ".git", ".venv", "node_modules", "build", "__pycache__", ".*_cache", ".hypothesis"
+_OPTIONS = "-x", "-q", "-m", "", "-p", "no:cacheprovider"
 _FAILED, _NO_END = 1, 100  # pytest's exit code for tests that failed; others are for tests that cannot be run
 _PATIENCE = 1800
 
@@ -83,18 +82,7 @@ class Copy:
     def test(self, names: Iterable[str]) -> subprocess.CompletedProcess[str]:
         """Run tests until one of them fails."""
         nodes = [node for name in names for node in self._nodes[name]]
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "-m",
-            "",
-            "-p",
-            "no:cacheprovider",
-            *dict.fromkeys(nodes),
-        ]
+        command = [sys.executable, "-m", "pytest", *_OPTIONS, *dict.fromkeys(nodes)]
         environment = {**os.environ, "PYTHONPATH": str(self.root / "src")}
         given: dict[str, Any] = {"cwd": self.root, "env": environment, "capture_output": True, "text": True}
         try:

@@ -4,8 +4,6 @@ python only_extra.py EXTRA COMMAND...
 python only_extra.py EXTRA SCRIPT.py ARGUMENT...
 """
 
-from __future__ import annotations
-
 import sys
 import tomllib
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """A receiver of webhooks: a real HTTP server, which takes, refuses, redirects, hangs or drips."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Mapping

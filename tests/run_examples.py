@@ -3,8 +3,6 @@
 python run_examples.py [MODULE...]
 """
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import pkgutil

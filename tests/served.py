@@ -1,7 +1,5 @@
 """`hubbub serve` as `pip install hubbub-ldp[server]` gives it: a process, and requests to it over sockets."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json
@@ -24,6 +22,13 @@ from tests.shared.small_collections import THEME, collection_text
 
 ONLY_SERVER = [sys.executable, str(Path(__file__).parent / "only_extra.py"), "server"]
 
+
+def after(setup: str) -> list[str]:
+    """`hubbub` in a process that has run some Python first, which may import from the tests."""
+    path = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})"
+    return [sys.executable, "-c", f"{path}\n{setup}\nfrom hubbub.cli import main; main()"]
+
+
 THEMES = collection_text(
     "themes",
     "Light or dark?",
@@ -38,8 +43,72 @@ THEMES = collection_text(
 Answer = tuple[Any, Ask]
 
 
-class ServedCollector:
-    """A collector of one collection in a process of its own, and the log that it wrote until it served."""
+class ServedProcess:
+    """A program that serves, in a process of its own, and the log that it wrote until it did."""
+
+    def __init__(self, command: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
+        self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env=env)
+        self.folder = folder
+        self.startup_log = ""
+        assert self.process.stderr is not None
+        self.started: dict[str, Any] = {}
+        while self.started.get("event") != "serving":
+            line = self.process.stderr.readline()
+            self.startup_log += line
+            if not line.startswith("{"):  # it ended, or wrote something that is no line of a log
+                self.process.kill()
+                raise AssertionError((self.startup_log, self.process.communicate()[1], self.process.returncode))
+            self.started = json.loads(line)
+        self.log: list[str] = []
+        self.reading = threading.Thread(target=self._read, daemon=True)
+        self.reading.start()
+        self.port = urlsplit(self.started["at"]).port or 0
+        self.token_file = folder / "hubbub-keys" / "admin.token"
+        self.token = self.token_file.read_text().strip()
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with contextlib.suppress(ValueError):
+            self.log.extend(self.process.stderr)
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        """The lines of the log about an event."""
+        lines = [json.loads(line) for line in (*self.startup_log.splitlines(), *self.log) if line.startswith("{")]
+        return [line for line in lines if line["event"] == event]
+
+    def get(self, path: str, *, port: int | None = None, token: bool = False) -> tuple[int, bytes]:
+        headers = {"Authorization": f"Bearer {self.token}"} if token else {}
+        return requested(port or self.port, path, headers=headers)
+
+    def read(self, path: str) -> Any:
+        status, body = self.get(path, token=True)
+        assert status == 200, (path, status, body)
+        return json.loads(body)
+
+    def kill(self) -> int:
+        self.process.kill()
+        return self.ended()
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.ended()
+
+    def ended(self) -> int:
+        """Wait for the end, and for the last line of the log."""
+        code = self.process.wait(120)
+        self.reading.join(60)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        return code
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.stop()
+
+
+class ServedCollector(ServedProcess):
+    """A collector of one collection."""
 
     def __init__(
         self,
@@ -52,44 +121,9 @@ class ServedCollector:
     ):
         (folder / "served.toml").write_text(text)
         command = [*program, "serve", "served.toml", "--port", str(port), "--metrics-port", "0", *options]
-        self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env=env)
-        self.folder = folder
-        self.startup_log = ""
-        assert self.process.stderr is not None
-        started: dict[str, Any] = {}
-        while started.get("event") != "serving":
-            line = self.process.stderr.readline()
-            self.startup_log += line
-            if not line.startswith("{"):  # it ended, or wrote something that is no line of a log
-                self.process.kill()
-                raise AssertionError((self.startup_log, self.process.communicate()[1], self.process.returncode))
-            started = json.loads(line)
-        self.log: list[str] = []
-        threading.Thread(target=self._read, daemon=True).start()
-        self.port, self.metrics = (urlsplit(started[address]).port or 0 for address in ("at", "metrics"))
-        self.token_file = folder / "hubbub-keys" / "admin.token"
-        self.token = self.token_file.read_text().strip()
-        self.key = bytes.fromhex(started["public_key"])
-        self.url = f"http://127.0.0.1:{self.port}"
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        with contextlib.suppress(ValueError):
-            self.log.extend(self.process.stderr)
-
-    def get(self, path: str, *, port: int | None = None, token: bool = False) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=30)
-        try:
-            connection.request("GET", path, headers={"Authorization": f"Bearer {self.token}"} if token else {})
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-        finally:
-            connection.close()
-
-    def read(self, path: str) -> Any:
-        status, body = self.get(path, token=True)
-        assert status == 200, (path, status, body)
-        return json.loads(body)
+        super().__init__(command, folder, env)
+        self.metrics = urlsplit(self.started["metrics"]).port or 0
+        self.key = bytes.fromhex(self.started["public_key"])
 
     def answer(self, collection: str, question: str, values: Sequence[int]) -> Ask:
         """Have devices answer an open ask; on a busy machine a first try may come too late."""
@@ -101,31 +135,23 @@ class ServedCollector:
             assert isinstance(ask.mechanism, Mechanism)
             reports = ask.mechanism.randomize(list(values), Random())
             frame = encode_batch(collection, document["version"], name, Random().bytes(16 * len(values)), reports)
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-            connection.request("POST", "/v1/reports", frame, {"Content-Type": BATCH_TYPE})
-            receipt = json.loads(connection.getresponse().read())
-            connection.close()
+            receipt = json.loads(requested(self.port, "/v1/reports", frame, {"Content-Type": BATCH_TYPE})[1])
             if receipt["accepted"]:
                 assert receipt == {"accepted": len(values), "duplicates": 0, "rejected": []}
                 return ask
 
-    def kill(self) -> None:
-        self.process.kill()
-        self._end()
 
-    def stop(self) -> int:
-        self.process.terminate()
-        return self._end()
-
-    def _end(self) -> int:
-        code = self.process.wait(60)
-        assert self.process.stderr is not None
-        self.process.stderr.close()
-        return code
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.stop()
+def requested(
+    port: int, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None, *, timeout: float = 30
+) -> tuple[int, bytes]:
+    """The status and the body of an answer to GET, or to POST if there is a body, on a connection of its own."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    try:
+        connection.request("GET" if body is None else "POST", path, body, headers or {})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 120.0) -> Any:

@@ -1,7 +1,5 @@
 """The documents' examples run, and whatever people import has one."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import inspect
@@ -43,6 +41,23 @@ def test_files_that_the_maps_name_are_there(page: str) -> None:
     assert len(names) > 10
     homes = [ROOT, ROOT / "src" / "hubbub", ROOT / "clients" / "js" / "src"]
     assert [name for name in names if not any((home / name).exists() for home in homes)] == []
+
+
+def test_files_that_texts_name_are_there() -> None:
+    """Names of files between backticks, in pages, docstrings and comments: files are moved, and texts are forgotten."""
+    tops = [
+        ROOT / top for top in ("src", "papers/src", "clients/js/src", "tests", "papers/tests", "benchmarks", "examples")
+    ]
+    every = [path for top in tops for kind in ("*.py", "*.ts") for path in top.rglob(kind)]
+    there = {"/" + path.relative_to(ROOT).as_posix() for path in every}
+    texts = [*PAGES, *(path for path in every if any(path.is_relative_to(top) for top in tops[:3]))]
+    named = {
+        (page.name, name)
+        for page in texts
+        for name in re.findall(r"`((?:\w+/)*\w+\.(?:py|ts))`", page.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 150
+    assert [(page, name) for page, name in named if not any(path.endswith("/" + name) for path in there)] == []
 
 
 def imported_by_people() -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """The programs in examples/ run, small, and show what they say."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 from typing import Any
@@ -80,3 +78,20 @@ def test_census_boxes(capsys: pytest.CaptureFixture[str]) -> None:
     errors = example("census_boxes.py")["main"](people, runs=1)
     assert all(3 * hdg < hio for hdg, hio in errors.values())
     assert "4 columns: HDG" in capsys.readouterr().out
+
+
+def test_federated(capsys: pytest.CaptureFixture[str]) -> None:
+    """Over 12 seeds the accuracies were 0.851 to 0.857 without privacy, and 0.832 to 0.845 with it."""
+    rows = example("federated.py")["main"](n=20_000, rounds=20, epsilons=(8.0,), runs=1)
+    assert [row[:2] for row in rows] == [
+        ("always no", None),
+        ("no privacy", None),
+        ("each report seen", 8.0),
+        ("shuffled", 8.0),
+    ]
+    commonest, plain, *private = [row.accuracy for row in rows]
+    assert commonest == pytest.approx(0.7638, abs=1e-4)
+    assert plain == pytest.approx(0.853, abs=0.01)
+    assert private == [pytest.approx(0.84, abs=0.02)] * 2
+    assert 0 < rows[-1].central < 8
+    assert "20,000 devices dealt from 32,561 people, 20 rounds, 86 weights" in capsys.readouterr().out

@@ -1,7 +1,5 @@
 """The table of mutations fits the source and the tests; `make test-mutations` tries every mutation."""
 
-from __future__ import annotations
-
 from tests.mutations import ROOT, mutations, node_ids, places, sources
 
 TABLE = mutations()
@@ -20,6 +18,17 @@ def test_each_mutation_has_tests_and_each_name_is_one_test() -> None:
 
 
 def test_every_part_has_mutations() -> None:
-    programs = {"collector", "client", "browser", "shuffler", "dashboard", "sql", "webhooks", "metrics", "curator"}
+    programs = {
+        "collector",
+        "client",
+        "browser",
+        "shuffler",
+        "dashboard",
+        "sql",
+        "webhooks",
+        "metrics",
+        "curator",
+        "fold",
+    }
     shared = {"documents", "terms", "safety", "versions", "ledger"}
     assert {row.name.partition(":")[0] for row in TABLE} == programs | shared

@@ -1,7 +1,5 @@
 """A public class has a name that no other has: whoever reads it, or searches for it, finds one thing."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from pathlib import Path

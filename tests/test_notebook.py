@@ -1,7 +1,5 @@
 """Each notebook runs from its first cell to its last, and is small enough to look at."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

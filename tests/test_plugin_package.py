@@ -1,53 +1,30 @@
-"""A package of somebody else, built, installed and used: its mechanism is one of ours wherever mechanisms are named."""
+"""A package of somebody else, installed and used: its mechanism is one of ours wherever mechanisms are named."""
 
-from __future__ import annotations
-
-import base64
-import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.shared.small_collections import collection_text
+
 HERE = Path(__file__).parent
 PACKAGE = HERE / "plugin_package"
-TOML = """
-name = "lamps"
-version = 1
-title = "Which lamps are on"
-
-[schedule]
-step = "1d"
-origin = 2025-01-01T00:00:00Z
-lateness = "2h"
-retention = "30d"
-
-[privacy]
-event = 2.0
-minimum_batch = 100
-
-[fields.lamp]
-kind = "categorical"
-names = ["hall", "kitchen", "porch"] # and "none of these"
-
-[questions.on]
-title = "Which lamp is on?"
-kind = "histogram"
-field = "lamp"
-epsilon = 1.0
-mechanism = "ForcedResponse"
-
-[questions.hall]
-kind = "holders"
-field = "lamp"
-epsilon = 0.5
-value = "hall"
-"""
+TOML = collection_text(
+    "lamps",
+    schedule={"step": "1d", "lateness": "2h", "retention": "30d"},
+    privacy={"event": 2.0, "minimum_batch": 100},
+    fields={"lamp": {"kind": "categorical", "names": ["hall", "kitchen", "porch"]}},
+    questions={
+        "on": {"kind": "histogram", "field": "lamp", "epsilon": 1.0, "mechanism": "ForcedResponse"},
+        "hall": {"kind": "holders", "field": "lamp", "epsilon": 0.5, "value": "hall"},
+    },
+)
 USE = """
 import json, sys
 import hubbub as hb
@@ -67,9 +44,19 @@ print(json.dumps({
     "audit": hb.audit(mechanism).ok,
     "all": "ForcedResponse" in randomizers(),  # what an audit of all of them goes through
     "asked": type(ask.mechanism).__name__,
-    "question": [bit.view.spec(), list(collection.labels("hall")), collection.terms["hall"].limit],
+    "question": [bit.view.spec(), list(collection.questions["hall"].labels()), collection.terms["hall"].limit],
     "estimate": [type(collected.mechanism).__name__, collected.n],
 }))
+"""
+GREEDY = """
+from hubbub.checks import contract_tests
+from hubbub_forced import ForcedResponse
+
+class Greedy(ForcedResponse):
+    def ratio(self):
+        return super().ratio() / 2
+
+test_contract = contract_tests(Greedy)
 """
 END = "-- the end of a command --"
 COMMANDS = f"""
@@ -92,42 +79,25 @@ for command in (
 """
 
 
-def wheel(folder: Path) -> Path:
-    """What a build tool makes of the package: its modules, and metadata from its pyproject.toml."""
+def install(folder: Path) -> None:
+    """What pip makes of the package: its modules, and metadata from its pyproject.toml."""
     project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
-    stem = f"{project['name'].replace('-', '_')}-{project['version']}"
-    groups = [
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
-        for group, points in project["entry-points"].items()
-    ]
-    files = {str(path.relative_to(PACKAGE)): path.read_text() for path in PACKAGE.glob("hubbub_forced/*.py")}
-    files[f"{stem}.dist-info/METADATA"] = (
-        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\nRequires-Dist: hubbub-ldp\n"
-    )
-    files[f"{stem}.dist-info/WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    files[f"{stem}.dist-info/entry_points.txt"] = "\n".join(groups)
-    record = f"{stem}.dist-info/RECORD"
-    rows = [f"{name},sha256={_digest(text)},{len(text.encode())}\n" for name, text in files.items()]
-    files[record] = "".join(rows) + f"{record},,\n"
-    path = folder / f"{stem}-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return path
-
-
-def _digest(text: str) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+    name, version = project["name"], project["version"]
+    shutil.copytree(PACKAGE / "hubbub_forced", folder / "hubbub_forced")
+    metadata = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of packages, into which pip installed the wheel; nothing comes over the network."""
+    """A folder of packages, into which the package is installed."""
     folder = tmp_path_factory.mktemp("plugin")
-    target = folder / "packages"
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input", "install"]
-    options = ["--no-index", "--no-deps", "--no-build-isolation", "--target", str(target)]
-    subprocess.run([*pip, *options, str(wheel(folder))], check=True, timeout=120)
+    install(folder / "packages")
     (folder / "lamps.toml").write_text(TOML)
     (folder / "lamps.csv").write_text("lamp\n" + "hall\nporch\nnone\nkitchen\nhall\n" * 200)
     return folder
@@ -135,16 +105,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     paths = [str(folder / "packages"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    return subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    given: dict[str, Any] = {"cwd": folder, "env": {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}}
+    return subprocess.run([sys.executable, *command], **given, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_it_is_one_of_ours_wherever_mechanisms_are_named(installed: Path):
@@ -182,21 +144,15 @@ def test_a_question_of_theirs_refuses_what_it_does_not_know(installed: Path, giv
 
 
 def test_its_author_checks_it_with_one_line(installed: Path):
-    done = run(
-        installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(PACKAGE / "tests"), "--rootdir", str(PACKAGE)
-    )
+    options = [str(PACKAGE / "tests"), "--rootdir", str(PACKAGE)]
+    done = run(installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options)
     assert done.returncode == 0, done.stdout
     assert "passed" in done.stdout
 
 
 def test_the_one_line_fails_where_the_mechanism_is_wrong(installed: Path):
     broken = installed / "test_broken.py"
-    broken.write_text(
-        "from hubbub.checks import contract_tests\nfrom hubbub_forced import ForcedResponse\n\n\n"
-        "class Greedy(ForcedResponse):\n"
-        "    def ratio(self):\n        return super().ratio() / 2\n\n\n"
-        "test_contract = contract_tests(Greedy)\n"
-    )
+    broken.write_text(GREEDY)
     done = run(installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "exact_epsilon", str(broken))
     assert done.returncode == 1, done.stdout
     assert "2 failed" in done.stdout

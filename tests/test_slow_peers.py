@@ -1,7 +1,5 @@
 """Every Python program that reads from a network ends its requests, whatever the peer does."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import tempfile
@@ -13,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.client import Client, HttpTransport, Unreachable, transport
+from hubbub.client import Client, HttpTransport, NotReady, Unreachable, upload
 from hubbub.collection import Keys, SystemClock
 from hubbub.core.errors import InvalidValue
 from hubbub.query import connect as remote
@@ -21,13 +19,13 @@ from hubbub.query.connect import CollectorAway, RemoteTable
 from hubbub.service.alarms import AlarmEvent
 from hubbub.service.webhooks.config import Webhook
 from hubbub.service.webhooks.sender import NotDelivered, deliver
-from hubbub.shuffle.local_parties import write_certificate
 from hubbub.shuffler.config import ShufflerKeys
 from hubbub.shuffler.hop import ShufflerHop
 from hubbub.shuffler.spot_check import send_spot_checks
 from hubbub.shuffler.store import ShufflerStore
 from hubbub.watch import remote as collector_api
 from hubbub.watch.remote import Away, CollectorApi, RemoteWatch
+from tests.shared.certificates import write_certificate
 from tests.shared.slow_peers import ENDLESS, HANG, SLOW, SlowAnswer, outcomes, outcomes_of, slow_peer
 from tests.shuffler.shuffle_world import ShuffleWorld
 
@@ -45,7 +43,9 @@ def tick(url: str, seconds: float) -> str:
         server = HttpTransport(url, timeout=seconds)
         with Client(folder, server, Keys.new().public, collection="themes", jitter=0.0) as client:
             assert client.tick() == client.upload() == 0
-            return "goes on" if client._current.trouble else "no trouble is told"
+            with pytest.raises(NotReady, match=r"no collection yet: (?!the server was not asked)"):
+                client.status()
+            return "goes on"
 
 
 def upload_to_a_shuffler(url: str, seconds: float) -> str:
@@ -85,11 +85,11 @@ def events(url: str, seconds: float) -> object:
 
 
 def webhook(url: str, seconds: float) -> object:
-    names = dict.fromkeys(("collection", "alarm", "category", "question", "title", "state", "direction"), "a")
-    numbers = dict.fromkeys(("number", "step", "at", "since", "value", "low", "high"), 1)
+    names: Any = dict.fromkeys(("collection", "alarm", "category", "question", "title", "state", "direction"), "a")
+    numbers: Any = dict.fromkeys(("number", "step", "at", "since", "value", "low", "high"), 1)
     hook = Webhook("pager", url, (b"k" * 32,))
     object.__setattr__(hook, "timeout", seconds)  # a file allows whole seconds up to a minute
-    return deliver(hook, AlarmEvent(**names, **numbers, threshold=None, baseline=None), 1e9)  # type: ignore[arg-type]
+    return deliver(hook, AlarmEvent(**names, **numbers, threshold=None, baseline=None), 1e9)
 
 
 PROGRAMS: dict[Callable[[str, float], Any], Any] = {
@@ -119,9 +119,7 @@ def test_a_slow_answer_ends_at_the_deadline(program: Callable[[str, float], Any]
 
 
 @programs
-def test_an_endless_answer_ends_at_the_greatest_size(
-    program: Callable[[str, float], Any], ends: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_answer_ends_at_the_greatest_size(program, ends, monkeypatch) -> None:
     monkeypatch.setattr(remote, "LARGEST", 1 << 20)
     answers = answers_to(program, ENDLESS)
     found = outcomes(lambda url: program(url, LONG), answers)
@@ -151,7 +149,7 @@ def test_a_stream_of_events_that_says_nothing_is_away(answer: SlowAnswer, monkey
 
 def test_a_stream_of_events_may_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """Comments keep it open, and what one event takes does not count against the next."""
-    for module in (collector_api, transport):
+    for module in (collector_api, upload):
         monkeypatch.setattr(module, "MOST_BYTES", 1000)
     with slow_peer(SlowAnswer(_STREAM, b": still here\n\nevent: ask\ndata: {}\n\n")) as peer:
         stream = CollectorApi(peer.url, token=None, timeout=SHORT).events("themes")

@@ -1,7 +1,5 @@
 """Third parties that touch the file of a SQLite database while someone else has it open: processes of their own."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

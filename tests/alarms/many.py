@@ -4,8 +4,6 @@
 copies in numpy: a thousand months of hourly steps take seconds.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 
@@ -18,7 +16,7 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.protocols.window import window_stream
-from hubbub.questions.shares import Shares
+from hubbub.questions.histogram import Shares
 
 Floats = NDArray[np.float64]
 

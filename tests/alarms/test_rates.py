@@ -4,8 +4,6 @@ A collection watches 16 categories, hourly, and may be wrong once in 30 days. Lo
 is in docs/alarms.md.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from hubbub import Hybrid, Ordinal, Random
 from hubbub.alarms.limits import limits_for
 from hubbub.alarms.sequential import SequentialTest, WatchState
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.questions.shares import Shares
+from hubbub.questions.histogram import Shares
 from tests.alarms.many import Floats, Many, first_alarms, share_estimates, window_steps, zipf
 
 WATCHED, MONTH = 16, 720
@@ -92,7 +90,8 @@ def window_raises(method: str, months: int) -> float:
     for _ in range(months):
         many = Many(sequential(), (WATCHED,))
         for own in window_steps(method, lambda step: 0.0, MONTH, rng):
-            at_null = own.noise.variance(shares)  # type: ignore[union-attr]
+            assert own.noise is not None
+            at_null = own.noise.variance(shares)
             verdicts = many.update(own.value - shares, np.sqrt(np.maximum(own.variance, at_null)))
             raises += int((verdicts == 1).sum())
     return raises / months

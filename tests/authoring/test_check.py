@@ -1,7 +1,5 @@
 """Rules: what is refused, what is warned of, and that a reason sets advice aside."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +7,8 @@ import pytest
 
 import hubbub as hb
 from hubbub.authoring import Finding, check
-from hubbub.authoring.check import UnsafeCollection, refuse_unsafe
-from hubbub.collection import Collection
-from hubbub.collection.spending import Cost, cost_of, steps_a_year, total_of, worst_of
+from hubbub.authoring.check import refuse_unsafe
+from hubbub.collection.safety import UnsafeCollection
 from hubbub.core.domain import Ordinal
 from hubbub.core.event import units_of
 from hubbub.ledger.promise import Budget
@@ -19,7 +16,10 @@ from hubbub.protocols.ask import CIRCLE, Ask
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.window import METHODS
 from hubbub.questions import Question
+from hubbub.questions.collection import Collection
+from hubbub.questions.spending import Cost, cost_of, steps_a_year, total_of, worst_of
 from tests.collection.conftest import FIELDS, QUESTIONS, make
+from tests.shared.asks import answered
 
 THEME = Question.make(kind="histogram", field="theme", epsilon=1.0)
 LEVEL = Question.make(kind="histogram", field="level", epsilon=1.0)
@@ -56,7 +56,8 @@ def test_a_good_collection_has_no_errors(everything: Collection) -> None:
 
 @pytest.mark.parametrize("key", ["epsilon", "permanent"])
 def test_a_large_epsilon_needs_a_reason(key: str) -> None:
-    loud = replace(KEPT, **{key: 8.01, **({"permanent": 9.0} if key == "epsilon" else {})})
+    epsilons = {"epsilon": 1.0, "permanent": 9.0, key: 8.01}
+    loud = Question.make(kind="memo", field="theme", **epsilons)
     options = {"questions": {"q": loud}, "budget": Budget.of(user=100.0)}
     assert "epsilon_above_8" in only_finding(small(**options), "error", f"questions.q.{key}").text
     with pytest.raises(UnsafeCollection):
@@ -104,11 +105,8 @@ def test_a_reason_for_nothing_is_noticed(name: str) -> None:
 def test_an_unsafe_collection_says_everything_at_once() -> None:
     with pytest.raises(UnsafeCollection) as refused:
         refuse_unsafe(small(minimum_batch=1, questions={"q": replace(THEME, epsilon=9.0)}))
-    assert {finding.where for finding in refused.value.findings} == {
-        "privacy.minimum_batch",
-        "questions.q.epsilon",
-        "privacy.event",
-    }
+    where = {finding.where for finding in refused.value.findings}
+    assert where == {"privacy.minimum_batch", "questions.q.epsilon", "privacy.event"}
 
 
 # -- budgets -----------------------------------------------------------------------------------------------------------
@@ -154,9 +152,8 @@ def test_what_is_asked_fits_the_budget(questions: dict[str, Question], budget: B
 
 
 def test_an_overdraft_is_said_in_words() -> None:
-    text = only_finding(
-        make(questions={"a": THEME, "b": LEVEL}, budget=Budget.of(event=1.5)), "error", "privacy.event"
-    ).text
+    asked = make(questions={"a": THEME, "b": LEVEL}, budget=Budget.of(event=1.5))
+    text = only_finding(asked, "error", "privacy.event").text
     assert "one step can cost a device epsilon 2 (a 1, b 1), and it may spend 1.5" in text
 
 
@@ -172,9 +169,7 @@ def test_no_stream_costs_more_than_is_said(method: str) -> None:
         if isinstance(message, Ask):
             if (place - message.cohort.start) % (1 << 32) < message.cohort.length:
                 spent[message.step] += message.event().spent
-            values = [step // 7 % 3] * 400
-            reports = message.mechanism.randomize(message.view(values), hb.Random(seed=step))
-            talk.reply(message.ask_id, message.mechanism.accumulate(reports))
+            talk.reply(message.ask_id, answered(message, [step // 7 % 3] * 400, hb.Random(seed=step)))
         else:
             step += 1
     assert max(spent) <= cost.step
@@ -197,16 +192,14 @@ def test_costs() -> None:
 
 
 def test_how_long_a_life_lasts() -> None:
-    day = {"step_seconds": 86400}
-    assert "up to epsilon 365" in only_finding(small(**day), "note", "privacy.user").text
-    assert (
-        "at most epsilon 365" in only_finding(small(**day, budget=Budget.of(user=400.0)), "note", "privacy.user").text
-    )
-    assert "after 10 days" in only_finding(small(**day, budget=Budget.of(user=10.5)), "warning", "privacy.user").text
-    weekly = small(**day, questions={"q": stream("LPU", w=7)}, budget=Budget.of(user=10.5))
-    assert "after 70 days" in only_finding(weekly, "warning", "privacy.user").text
-    both = make(**day, questions={"q": THEME, "kept": KEPT}, budget=Budget.of(user=12.0))
-    text = only_finding(both, "warning", "privacy.user").text
+    def life(level: str, **options: Any) -> str:
+        return only_finding(small(step_seconds=86400, **options), level, "privacy.user").text
+
+    assert "up to epsilon 365" in life("note")
+    assert "at most epsilon 365" in life("note", budget=Budget.of(user=400.0))
+    assert "after 10 days" in life("warning", budget=Budget.of(user=10.5))
+    assert "after 70 days" in life("warning", questions={"q": stream("LPU", w=7)}, budget=Budget.of(user=10.5))
+    text = life("warning", questions={"q": THEME, "kept": KEPT}, budget=Budget.of(user=12.0))
     assert "after 10 days" in text
     assert "it still answers kept" in text
 

@@ -1,7 +1,5 @@
 """What `hubbub plan FILE` says is what happens."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -14,16 +12,19 @@ import hubbub as hb
 from hubbub import Ordinal, Sets, Strings
 from hubbub.authoring import check, forecast
 from hubbub.authoring.forecast import DEVICES, groups_need
-from hubbub.collection import Collection
+from hubbub.core.domain.vector import Vector
 from hubbub.core.reports import Sketch
+from hubbub.planning.minimax import squared_floor
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.protocols.window import METHODS
-from hubbub.questions import Question
+from hubbub.questions import Question, StatisticQuestion
+from hubbub.questions.collection import Collection
 from tests.collection.conftest import FIELDS, QUESTIONS, make
-from tests.questions.settings import setting
+from tests.questions.settings import placed
+from tests.shared.asks import answered
 
-QUICK = {
+QUICK: dict[str, Any] = {
     "shares": QUESTIONS["levels"],
     "cells": QUESTIONS["times"],
     "memo": QUESTIONS["kept_level"],
@@ -38,7 +39,7 @@ QUICK = {
 def measured(question: Any, people: int, steps: int) -> float:
     """The mean squared error of a number of releases, of a population in which all values are alike."""
     collection = make(questions={"q": question})
-    asked = question.statistic(setting(question, FIELDS[question.field]))
+    asked = placed(question, FIELDS[question.field]).statistic()
     rng, mean = np.random.default_rng(7), asked.size == 1
     codes = np.full(people, 10.0) if mean else np.arange(people) % asked.size
     values = codes if mean or question.field != "seconds" else codes * 2.5 + 1.0
@@ -46,7 +47,7 @@ def measured(question: Any, people: int, steps: int) -> float:
 
     def answer(ask: Ask) -> Sketch:
         part = rng.permutation(values)[: round(people * ask.cohort.share)]
-        return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(part), hb.Random(seed=ask.step)))
+        return answered(ask, part, hb.Random(seed=ask.step))
 
     releases = converse(collection.protocol("q"), answer, steps=steps)
     own = [release.own for release in releases]  # before filtering
@@ -60,9 +61,9 @@ def test_the_expected_error_is_the_error(name: str) -> None:
     A standard error that is 30% off would be a ratio of 1.69 or 0.59.
     """
     question = QUICK[name]
-    here = setting(question, FIELDS[question.field])
-    people, steps = 880, 1200 // question.shape(here).size
-    expected = question.forecast(here, people)
+    question = placed(question, FIELDS[question.field])
+    people, steps = 880, 1200 // question.shape().size
+    expected = question.forecast(people)
     assert expected is not None
     ratio = measured(question, people, steps) / expected**2
     assert 0.8 < ratio < 1.2
@@ -80,11 +81,10 @@ def test_every_question_has_a_row(everything: Collection) -> None:
             assert errors == [None] * 4
             continue
         for few, many in pairwise(errors):
-            assert few is not None
-            assert many is not None
-            assert few / many == pytest.approx(10**0.5, rel=1e-6)
+            assert few == pytest.approx((many or 0.0) * 10**0.5, rel=1e-6)
         assert row.unit == ("seconds" if name in ("time", "time_now") else "share")
-        assert row.report_bytes >= question.mechanism_for(everything.setting(name)).report_bytes
+        assert isinstance(question, StatisticQuestion)
+        assert row.report_bytes >= question.mechanism_for().report_bytes
         assert row.note
     assert rows["themes"].epsilon_a_year == pytest.approx(8760)
     assert rows["theme_now"].epsilon_a_year == pytest.approx(2190)
@@ -98,12 +98,12 @@ def test_every_method_has_an_error(method: str) -> None:
     assert row.note
     assert all(error is not None and 0 < error < 5 for error in row.errors.values())
     better = replace(question, epsilon=2.0)
-    assert better.forecast(setting(better, FIELDS["theme"]), 10_000) < row.errors[10_000]  # type: ignore[operator]
+    assert placed(better, FIELDS["theme"]).forecast(10_000) < row.errors[10_000]  # type: ignore[operator]
 
 
 def test_where_nobody_would_be_asked_there_is_no_error() -> None:
     question = Question.make(kind="stream", field="theme", epsilon=1.0, method="LPU", w=2000)
-    assert question.forecast(setting(question, FIELDS["theme"]), 1000) is None
+    assert placed(question, FIELDS["theme"]).forecast(1000) is None
 
 
 def study(kind: str, **keys: Any) -> Collection:
@@ -118,12 +118,11 @@ def study(kind: str, **keys: Any) -> Collection:
 def test_a_study_of_items_says_how_many_devices_its_smallest_released_group_needs(keys: dict[str, Any]) -> None:
     """The release of a run with that many devices rests on the minimum; check and plan name the number."""
     collection = study("itemsets", **keys)
-    share = collection.questions["study"].released_group(collection.setting("study"))
+    share = collection.questions["study"].released_group()
     people, rng = [(1, 2)] * 40_000, hb.Random(seed=1)
 
     def answer(ask: Ask) -> Sketch:
-        values = ask.view(people[: round(len(people) * ask.cohort.share)])
-        return ask.mechanism.accumulate(ask.mechanism.randomize(values, rng))
+        return answered(ask, people[: round(len(people) * ask.cohort.share)], rng)
 
     (release,) = converse(collection.protocol("study"), answer)
     assert release.estimate.n == pytest.approx(share * len(people), rel=0.001)
@@ -138,7 +137,8 @@ def test_a_study_of_items_says_how_many_devices_its_smallest_released_group_need
 def test_a_study_of_words_says_how_many_devices_its_groups_need() -> None:
     collection = study("top", query_limit=1 << 13)
     asks = next(collection.protocol("study"))
-    share = collection.questions["study"].released_group(collection.setting("study"))
+    assert isinstance(asks, list)
+    share = collection.questions["study"].released_group()
     assert [ask.cohort.share for ask in asks] == pytest.approx([share] * len(asks))
     assert f"{100 * share:.3g}% of the devices, and is withheld below 50 reports" in groups_need(collection, "study")
 
@@ -146,3 +146,26 @@ def test_a_study_of_words_says_how_many_devices_its_groups_need() -> None:
 def test_no_error_is_forecast_for_a_release_that_would_be_withheld() -> None:
     collection = replace(study("itemsets", k=4), minimum_batch=500)  # a tenth of the devices
     assert [error is None for error in forecast(collection)[0].errors.values()] == [True, False, False, False]
+
+
+def test_the_least_error_of_any_mechanism_stands_next_to_a_forecast() -> None:
+    ratings: dict[str, Any] = {"ratings": hb.KeyValue(("alien", "brazil", "casino"), low=-2, high=2, most=1)}
+    fields: dict[str, Any] = {**ratings, "step": Vector(8)}
+    start = "2026-12-01T00:00Z"
+    questions = {
+        "liked": Question.make(kind="keyvalue", field="ratings", epsilon=1.0),
+        "seen": Question.make(kind="keyvalue", field="ratings", epsilon=1.0, of="frequency"),
+        "learn": Question.make(kind="vector", field="step", epsilon=4.0, rounds=2, sparsity=2, clip=0.5, start=start),
+    }
+    rows = {row.question: row for row in forecast(make(fields=fields, questions=questions))}
+    assert not any(rows["seen"].least.values())
+    of_a_group = squared_floor(epsilon=4.0, dimension=8, sparsity=2, n=50_000)
+    assert rows["learn"].least[100_000] == pytest.approx(0.5 * (of_a_group / 8) ** 0.5)
+    of_all = squared_floor(epsilon=1.0, dimension=3, sparsity=1, n=100_000)
+    assert rows["liked"].least[100_000] == pytest.approx(2 * (of_all / 3) ** 0.5)
+    for name in ("liked", "learn"):
+        error, least = rows[name].errors[100_000], rows[name].least[100_000]
+        assert error is not None
+        assert least is not None
+        assert 0 < 2 * least < error
+    assert rows["learn"].to_dict()["least"] == {str(n): rows["learn"].least[n] for n in DEVICES}

@@ -1,7 +1,5 @@
 """What is said of forged devices is what they can do: to every kind of question."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -16,30 +14,34 @@ from hubbub.authoring.toml import EXAMPLE, read_collection
 from hubbub.checks.influence import accepted_reports
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
+from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
-from hubbub.questions import Question
-from tests.questions.settings import setting
+from hubbub.questions import Question, StatisticQuestion
+from tests.questions.settings import placed
+from tests.shared.asks import randomizer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FILMS = KeyValue(["alien", "brazil"], low=1, high=5, most=1)
+FILMS = KeyValue(("alien", "brazil"), low=1, high=5, most=1)
 
 
 def moved(question, domain, *forged):
-    return poisoning(question, setting(question, domain), *forged)
+    return poisoning(placed(question, domain), *forged)
 
 
 @pytest.mark.parametrize("of", ["mean", "frequency"])
 @pytest.mark.parametrize("mechanism", ["ExSub", "Collision", "CoCo"])
 def test_key_values_by_trying_every_report(of, mechanism):
     spec = Question.make(kind="keyvalue", field="films", epsilon=1.0, of=of, mechanism=mechanism)
-    asked = spec.statistic(setting(spec, FILMS))
+    assert isinstance(spec, StatisticQuestion)
+    asked = placed(spec, FILMS).statistic()
     made = asked.mechanism(10**12)
+    assert isinstance(made, Mechanism)
     listed, reports = accepted_reports(made, Random(seed=1))
     assert listed
     values = [asked.read(made, made.accumulate(reports[k : k + 1])).value for k in range(len(reports))]
     low, high = (0.0, 1.0) if of == "frequency" else (0.0, 5.0)  # who lacks a film has 0 of it
-    bound = poisoning(spec, setting(spec, FILMS), forged=0.01)
+    bound = poisoning(placed(spec, FILMS), forged=0.01)
     assert bound.up == pytest.approx(0.01 * (np.max(values) - low), rel=1e-9)
     assert bound.down == pytest.approx(0.01 * (high - np.min(values)), rel=1e-9)
 
@@ -47,53 +49,47 @@ def test_key_values_by_trying_every_report(of, mechanism):
 def test_devices_that_take_turns_are_outnumbered_by_forged_ones_that_do_not():
     # LPU asks a fifth of 100,000 honest devices at a time; 1,000 forged devices answer every time.
     spec = Question.make(kind="stream", field="place", epsilon=1.0, method="LPU", w=5)
+    assert isinstance(spec, StatisticQuestion)
     domain, honest, forged = Categorical(["a", "b", "c", "d"]), 99_000, 1_000
-    bound = poisoning(spec, setting(spec, domain), forged=0.01)
+    bound = poisoning(placed(spec, domain), forged=0.01)
     assert bound.part == pytest.approx(forged / (honest / 5 + forged), rel=1e-9)
-    collection = read_collection(
-        EXAMPLE.replace('"histogram"', '"stream"\nmethod = "LPU"\nw = 5').replace(
-            '["light", "dark"]', '["a", "b", "c", "d"]'
-        )
-    )
+    text = EXAMPLE.replace('"histogram"', '"stream"\nmethod = "LPU"\nw = 5')
+    collection = read_collection(text.replace('["light", "dark"]', '["a", "b", "c", "d"]'))
 
     def answer(ask: Ask):
         rng = Random(seed=ask.step)
-        real = ask.mechanism.randomize(rng.below(3, int(honest * ask.cohort.share)), rng)  # nobody is at d
+        real = randomizer(ask).randomize(rng.below(3, int(honest * ask.cohort.share)), rng)  # nobody is at d
         fake = Reports(ask.mechanism.spec_id, private={"value": np.full(forged, 3, dtype=np.uint8)})
-        return ask.mechanism.accumulate(Reports.concat([real, fake]))
+        return randomizer(ask).accumulate(Reports.concat([real, fake]))
 
     shares = [release.estimate.value[3] for release in converse(collection.protocol("popular"), answer, steps=3)]
-    assert isinstance(spec.mechanism_for(setting(spec, domain)), GRR)
-    noise = np.sqrt(spec.mechanism_for(setting(spec, domain)).variance(honest // 5))
+    mechanism = placed(spec, domain).mechanism_for()
+    assert isinstance(mechanism, GRR)
+    noise = np.sqrt(mechanism.variance(honest // 5))
     assert shares == pytest.approx([bound.up] * 3, abs=5.5 * noise)  # failure probability 1e-7
 
 
 def test_a_divided_budget_is_moved_further():
     domain = Numeric(0, 10, cells=4)
-    every, part = (
-        moved(Question.make(kind="stream", field="age", epsilon=1.0, method="LBU", w=w), domain) for w in (1, 10)
-    )
+    asked = {"field": "age", "epsilon": 1.0}
+    every, part = (moved(Question.make(kind="stream", **asked, method="LBU", w=w), domain) for w in (1, 10))
     assert every.part == part.part == 0.01
     assert part.up == pytest.approx(0.01 * (5 + 5 * (math.exp(0.1) + 1) / (math.exp(0.1) - 1)), rel=1e-9)
     assert part.up > 4 * every.up
-    assert every.up == moved(Question.make(kind="mean", field="age", epsilon=1.0), domain).up
+    assert every.up == moved(Question.make(kind="mean", **asked), domain).up
     assert every.text().startswith("If 1% of the devices are forged, they can raise the mean of age by up to ")
 
 
 @pytest.mark.parametrize(
     ("spec", "domain", "why"),
     [
-        (
-            Question.make(kind="histogram", field="word", epsilon=1.0, candidates=("yes", "no")),
-            Strings(8),
-            "separated by regression",
-        ),
-        (Question.make(kind="changes", field="on", epsilon=1.0, steps=4, changes=2), Ordinal(2), "without enrolling"),
-        (Question.make(kind="keyvalue", field="films", epsilon=1.0, of="conditional"), FILMS, "a ratio"),
+        ({"kind": "histogram", "candidates": ("yes", "no")}, Strings(8), "separated by regression"),
+        ({"kind": "changes", "steps": 4, "changes": 2}, Ordinal(2), "without enrolling"),
+        ({"kind": "keyvalue", "of": "conditional"}, FILMS, "a ratio"),
     ],
 )
 def test_what_is_not_bounded_says_why(spec, domain, why):
-    bound = moved(spec, domain)
+    bound = moved(Question.make(**spec, field="it", epsilon=1.0), domain)
     assert (bound.up, bound.down, bound.weight) == (None, None, None)
     assert "is not bounded here" in bound.text()
     assert why in bound.text()
@@ -107,8 +103,8 @@ def test_a_stream_that_decides_says_that_it_can_be_swayed():
 @pytest.mark.parametrize("name", ["emoji", "places", "ratings", "telemetry"])
 def test_every_question_of_the_examples_has_a_sentence(name):
     collection = load_collection(EXAMPLES / f"{name}.toml")
-    for name, question in collection.questions.items():
-        bound = poisoning(question, collection.setting(name))
+    for question in collection.questions.values():
+        bound = poisoning(question)
         assert bound.text().startswith("If 1% of the devices are forged")
         assert (bound.up is None) == ("not bounded here: " in bound.text())
 

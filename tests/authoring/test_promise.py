@@ -1,7 +1,5 @@
 """What is promised in words is what the numbers say."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace
@@ -9,11 +7,16 @@ from dataclasses import replace
 import pytest
 
 from hubbub.authoring import promise
-from hubbub.collection import Collection
 from hubbub.core.domain import Ordinal
 from hubbub.ledger.promise import Budget
+from hubbub.questions import Question
+from hubbub.questions.collection import Collection
 from hubbub.questions.words import epsilon_text, rounded_up, sure_text, times_text
-from tests.collection.conftest import FIELDS, QUESTIONS, make
+from tests.collection.conftest import QUESTIONS, make
+
+TURNS = make(questions={"q": QUESTIONS["theme_now"]}, budget=Budget.of(window=(1.0, 4)))
+MEMO = make(questions={"q": QUESTIONS["kept"]}, budget=Budget.of(user=10.0))
+ONE = make(questions={"q": QUESTIONS["themes"]}, budget=Budget.of(event=1.0))
 
 
 def said_of(collection: Collection, start: str) -> str:
@@ -47,52 +50,43 @@ def test_every_question_is_told(everything: Collection) -> None:
 
 
 def test_one_report() -> None:
-    collection = make(questions={"q": QUESTIONS["themes"]}, budget=Budget.of(event=1.0))
-    assert "Light or dark? One report every hour." in said_of(collection, "q. ")
-    assert "at most 2.72 times as likely" in said_of(collection, "q. ")
-    assert "73.2%" in said_of(collection, "q. ")
-    assert "Linked reports" not in promise(collection)
+    assert "Light or dark? One report every hour." in said_of(ONE, "q. ")
+    assert "at most 2.72 times as likely" in said_of(ONE, "q. ")
+    assert "73.2%" in said_of(ONE, "q. ")
+    assert "Linked reports" not in promise(ONE)
 
 
 def test_streams() -> None:
-    turns = make(questions={"q": QUESTIONS["theme_now"]}, budget=Budget.of(window=(1.0, 4)))
-    assert "At most one report in any 4 hours" in said_of(turns, "q. ")
+    assert "At most one report in any 4 hours" in said_of(TURNS, "q. ")
     everyone = make(questions={"q": QUESTIONS["time_now"]}, budget=Budget.of(window=(1.0, 4)))
     assert "All reports of any 4 hours together are at most 2.72" in said_of(everyone, "q. ")
     assert "from all reports of any 4 hours, 73.2% (epsilon 1)" in said_of(everyone, "All together. ")
 
 
 def test_memos() -> None:
-    collection = make(questions={"q": QUESTIONS["kept"]}, budget=Budget.of(user=10.0))
-    assert "88.1%" in said_of(collection, "q. ")
-    assert "made from the same kept answer" in said_of(collection, "Linked reports. ")
-    assert "at most epsilon 6, however often" in said_of(collection, "Linked reports. ")  # three values, 2 each
-    limited = replace(collection, budget=Budget.of(user=3.0))
+    assert "88.1%" in said_of(MEMO, "q. ")
+    assert "made from the same kept answer" in said_of(MEMO, "Linked reports. ")
+    assert "at most epsilon 6, however often" in said_of(MEMO, "Linked reports. ")  # three values, 2 each
+    limited = replace(MEMO, budget=Budget.of(user=3.0))
     assert "at most epsilon 3, however often" in said_of(limited, "Linked reports. ")
-    large = make(
-        fields={**FIELDS, "level": Ordinal(1000)},
-        questions={"q": replace(QUESTIONS["kept_level"], mechanism=None)},
-        budget=Budget.of(user=50.0),
-    )
+    level = Question.make(kind="memo", field="level", epsilon=1.0, permanent=2.0)
+    large = make(fields={"level": Ordinal(1000)}, questions={"q": level}, budget=Budget.of(user=50.0))
     assert re.search(r"one of [0-9,]+, which stays the same", said_of(large, "Linked reports. "))
 
 
 def test_when_a_kept_answer_changed_is_not_said_to_be_hidden() -> None:
     """No limit is claimed for it: tests/mechanisms/test_memo.py shows how sure one can be of it."""
-    collection = make(questions={"q": QUESTIONS["kept"]}, budget=Budget.of(user=10.0))
-    assert "That a value changed, and when, is not hidden" in said_of(collection, "q. ")
-    assert "that it changed has no such limit" in said_of(collection, "Linked reports. ")
-    assert "not when one value took the place of another" in said_of(collection, "All together. ")
-    plain = make(questions={"q": QUESTIONS["themes"]}, budget=Budget.of(event=1.0))
-    assert "took the place" not in promise(plain)
+    assert "That a value changed, and when, is not hidden" in said_of(MEMO, "q. ")
+    assert "that it changed has no such limit" in said_of(MEMO, "Linked reports. ")
+    assert "not when one value took the place of another" in said_of(MEMO, "All together. ")
+    assert "took the place" not in promise(ONE)
 
 
 def test_cover_is_promised_only_where_it_is_sent() -> None:
-    turns = make(questions={"q": QUESTIONS["theme_now"]}, budget=Budget.of(window=(1.0, 4)))
-    assert "whoever sees the device answer knows that it was its turn" in said_of(turns, "q. ")
-    assert "in which steps it answered" in said_of(turns, "What is not covered. ")
-    assert "without a report" not in promise(turns)
-    covered = replace(turns, cover=True)
+    assert "whoever sees the device answer knows that it was its turn" in said_of(TURNS, "q. ")
+    assert "in which steps it answered" in said_of(TURNS, "What is not covered. ")
+    assert "without a report" not in promise(TURNS)
+    covered = replace(TURNS, cover=True)
     assert "of the same length without a report" in said_of(covered, "What is sent. ")
     assert "the server can" in said_of(covered, "What is sent. ")
     assert "to the server, in which steps it answered" in said_of(covered, "What is not covered. ")

@@ -1,55 +1,49 @@
 """A collection whose reports are shuffled: what is refused, what is said, and what is promised."""
 
-from __future__ import annotations
-
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from hubbub import GRR, OUE, BasicRappor, Loloha, Measured, amplify
 from hubbub.authoring import check, load_collection, promise
-from hubbub.authoring.promise import coalitions, coalitions_of
+from hubbub.authoring.coalitions import coalitions, coalitions_of
 from hubbub.authoring.toml import read_collection
-from hubbub.collection import Collection
-from hubbub.collection.setting import UnsafeCollection
+from hubbub.collection import Keys, SignedCollection, seal
+from hubbub.collection.safety import UnsafeCollection, open_collection
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import Mechanism
 from hubbub.questions import read_collection as read_signed
+from tests.shared.small_collections import THEME, collection_text
 
-SHUFFLER = """
-[[shuffle.shufflers]]
-url = "https://shuffler-{0}.example"
-encryption_key = "{0}a{1}"
-signing_key = "{0}b{1}"
-"""
-TEXT = f"""
-name = "survey"
-version = 1
-title = "A survey"
-trust = "shuffle"
+COLLECTOR = "0c" * 32
 
-[schedule]
-step = "1h"
-lateness = "10m"
 
-[privacy]
-user = 10.0
+def keys_of(shufflers: int) -> list[dict[str, str]]:
+    return [
+        {"url": f"https://shuffler-{n}.example", "encryption_key": f"{n}a{'0' * 62}", "signing_key": f"{n}b{'0' * 62}"}
+        for n in range(1, shufflers + 1)
+    ]
 
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
 
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 2.0
+def text_of(shufflers: int = 2) -> str:
+    """The file of a collection that passes a number of shufflers."""
+    return collection_text(
+        trust="shuffle",
+        privacy={"user": 10.0},
+        fields={"theme": THEME},
+        questions={"popular": {"kind": "histogram", "field": "theme", "epsilon": 2.0}},
+        shuffle={
+            "collector_key": COLLECTOR,
+            "delta": 1e-6,
+            "least": 1000,
+            "fakes": 200,
+            "shufflers": keys_of(shufflers),
+        },
+    )
 
-[shuffle]
-collector_key = "{"0c" * 32}"
-delta = 1e-6
-least = 1000
-fakes = 200
-""" + "".join(SHUFFLER.format(number, "0" * 62) for number in (1, 2))
+
+TEXT = text_of()
 
 
 def findings(text: str) -> list[tuple[str, str]]:
@@ -64,7 +58,7 @@ def changed(old: str, new: str, text: str = TEXT) -> str:
 def test_it_is_read_and_signed() -> None:
     collection = load_collection(TEXT)
     assert read_signed(collection.spec()) == collection
-    again = Collection.from_spec(collection.spec())
+    again = SignedCollection.from_spec(collection.spec())
     assert again.shuffle == collection.shuffle
     assert again.frame_bytes == collection.frame_bytes
     assert (collection.accepts_for, collection.lateness_seconds) == (300.0, 600)
@@ -72,19 +66,32 @@ def test_it_is_read_and_signed() -> None:
     assert "shuffle" not in plain.spec()
 
 
+def test_batches_that_are_always_dropped() -> None:
+    """A level of a stream has a part of the devices: 7.4% of 5,000 are fewer than 1,000."""
+    stream = {"kind": "changes", "field": "theme", "epsilon": 2.0, "steps": 4, "changes": 2}
+    shuffle = {"collector_key": COLLECTOR, "delta": 1e-6, "least": 1000, "fakes": 0, "shufflers": keys_of(2)}
+    given: dict[str, Any] = {"trust": "shuffle", "fields": {"theme": THEME}, "shuffle": shuffle}
+    for planned, warned in ((5_000, True), (200_000, False)):
+        privacy = {"user": 10.0, "planned_devices": planned}
+        text = collection_text(**given, privacy=privacy, questions={"popular": stream})
+        told = [each.text for each in check(read_collection(text)) if each.where == "shuffle.least"]
+        assert bool(told) == warned
+        assert all("the smallest batch of popular has 369 of" in each for each in told)
+
+
 BROKEN = [
     ('trust = "shuffle"', 'trust = "local"', "shuffle"),
     ("least = 1000", "least = 1", "shuffle.least"),
     ("least = 1000", "least = 1000.0", "shuffle.least"),
-    ("delta = 1e-6", "delta = 1.0", "shuffle.delta"),
-    ("delta = 1e-6", 'delta = "small"', "shuffle.delta"),
+    ("delta = 1e-06", "delta = 1.0", "shuffle.delta"),
+    ("delta = 1e-06", 'delta = "small"', "shuffle.delta"),
     ("fakes = 200", "fakes = -1", "shuffle.fakes"),
     ("fakes = 200", "fake = 200", "shuffle.shuffle"),
-    (f'collector_key = "{"0c" * 32}"', 'collector_key = "0c"', "shuffle.collector_key"),
-    (f'collector_key = "{"0c" * 32}"', f'collector_key = "1a{"0" * 62}"', "shuffle.shufflers"),
+    (COLLECTOR, "0c", "shuffle.collector_key"),
+    (COLLECTOR, f"1a{'0' * 62}", "shuffle.shufflers"),
     ("https://shuffler-1.example", "shuffler-1.example", "shuffle.url"),
     ('lateness = "10m"', 'lateness = "3s"', "schedule.lateness"),
-    (f'signing_key = "2b{"0" * 62}"', f'signing_key = "1b{"0" * 62}"', "shuffle.shufflers"),
+    (f"2b{'0' * 62}", f"1b{'0' * 62}", "shuffle.shufflers"),
 ]
 
 
@@ -122,7 +129,7 @@ def linked(kind: str) -> str:
     return text.replace('field = "theme"\n', "") + NUMBERS if kind == "table" else text
 
 
-@pytest.mark.parametrize("kind", ["memo", "changes", "table"])
+@pytest.mark.parametrize("kind", ["memo", "table"])
 def test_linkable_questions_are_refused(kind: str) -> None:
     text = linked(kind)
     assert ("error", "questions.popular") in findings(text)
@@ -152,9 +159,6 @@ def test_the_table_of_coalitions_refuses_linkable_mechanisms(mechanism: Mechanis
 @pytest.mark.parametrize("kind", ["memo", "table"])
 def test_devices_refuse_them_too(kind: str) -> None:
     """By the signed terms alone: a device knows no kinds."""
-    from hubbub.collection.safety import open_collection
-    from hubbub.collection.sealing import Keys, seal
-
     keys, unsafe = Keys.new(), read_collection(linked(kind))
     with pytest.raises(UnsafeCollection, match="undoes the shuffle"):
         open_collection(seal(unsafe.spec(), keys.private), keys.public)
@@ -166,6 +170,15 @@ def test_fakes_only_where_they_can_be_taken_off() -> None:
     assert ("error", "shuffle.fakes") not in findings(changed("epsilon = 2.0", 'epsilon = 2.0\nmechanism = "OLH"'))
 
 
+@pytest.mark.parametrize(("oracle", "fits"), [("OLH", True), ("adaptive", False), ("best", False)])
+def test_marginals_are_shuffled_by_an_oracle_whose_fakes_can_be_taken_off(oracle: str, fits: bool) -> None:
+    keys = f'fields = ["theme", "size"]\noracle = "{oracle}"'
+    text = changed('kind = "histogram"\nfield = "theme"', f'kind = "marginals"\n{keys}')
+    text = text.replace("epsilon = 2.0", "epsilon = 0.5") + '[fields.size]\nkind = "ordinal"\nsize = 3\n'
+    assert (("error", "shuffle.fakes") in findings(text)) != fits
+    assert coalitions_of(read_collection(text), "popular") or not fits
+
+
 def test_small_batches_need_a_reason() -> None:
     assert ("error", "shuffle.least") in findings(changed("least = 1000", "least = 10"))
     reason = '\n[override]\nminimum_batch_below_20 = "a test"\n'
@@ -173,8 +186,7 @@ def test_small_batches_need_a_reason() -> None:
 
 
 def test_what_is_worth_knowing() -> None:
-    single = TEXT[: TEXT.rindex("[[shuffle.shufflers]]")]
-    assert ("warning", "shuffle.shufflers") in findings(single)
+    assert ("warning", "shuffle.shufflers") in findings(text_of(shufflers=1))
     assert ("note", "shuffle.fakes") in findings(changed("fakes = 200", "fakes = 0"))
     assert ("warning", "shuffle.shufflers") in findings(changed("https://shuffler-1", "http://shuffler-1"))
     assert not [where for _, where in findings(TEXT) if where.startswith("shuffle")]
@@ -202,10 +214,8 @@ def test_coalitions_are_those_of_amplify() -> None:
     for who, bound in expected.items():
         assert (by_who[who].epsilon, by_who[who].delta) == (bound.epsilon, bound.delta)
     assert by_who["the collector and all shufflers"].epsilon == grr.effective_epsilon
-    none = coalitions(grr, replace(route, fakes=0), 1000)
-    assert {coalition.who: coalition.epsilon for coalition in none}[
-        "the collector and everyone else who takes part"
-    ] == 2.0
+    none = {coalition.who: coalition.epsilon for coalition in coalitions(grr, replace(route, fakes=0), 1000)}
+    assert none["the collector and everyone else who takes part"] == 2.0
 
 
 def test_where_there_are_several_mechanisms_the_bound_is_of_any() -> None:
@@ -228,5 +238,5 @@ def test_fakes_that_hide_nothing_for_sure_are_not_counted() -> None:
 
 
 def test_a_delta_that_allows_to_show_a_whole_report_is_refused() -> None:
-    assert ("error", "shuffle.delta") in findings(changed("delta = 1e-6", "delta = 1e-3"))
-    assert ("error", "shuffle.delta") not in findings(changed("delta = 1e-6", "delta = 1e-4"))
+    assert ("error", "shuffle.delta") in findings(changed("delta = 1e-06", "delta = 1e-3"))
+    assert ("error", "shuffle.delta") not in findings(changed("delta = 1e-06", "delta = 1e-4"))

@@ -1,7 +1,5 @@
 """Mechanisms with a planted bug in `prob`, `ratio` or the spec."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -12,8 +10,12 @@ from hubbub import GRR, OLH, SUE
 from hubbub.core.event import Event
 from hubbub.mechanisms.weights import TWO_64
 from hubbub.random.integers import log_upper
+from tests.checks.planted import found_by
+
+SMALL: dict[str, Any] = {"epsilon": 1.0, "domain": 5}
 
 
+@found_by("check_exact_epsilon", **SMALL)
 class OneTooGreedy(GRR):
     """Uses an integer that is one smaller than the one its epsilon is computed from."""
 
@@ -26,6 +28,7 @@ class OneTooGreedy(GRR):
         return Fraction(TWO_64 - (self.size - 1) * self.other, self.other)
 
 
+@found_by("check_tight_epsilon", **SMALL)
 class TooModest(GRR):
     """States a bound that no report reaches."""
 
@@ -38,6 +41,7 @@ class TooModest(GRR):
         return super().ratio() * Fraction(1001, 1000)
 
 
+@found_by("check_normalised", **SMALL)
 class DoesNotAddUp(GRR):
     """Probabilities whose sum is not 1."""
 
@@ -45,6 +49,7 @@ class DoesNotAddUp(GRR):
         return super().prob(reports, values) * Fraction(TWO_64 - 1, TWO_64)
 
 
+@found_by("check_log_prob", **SMALL)
 class RoundedLogarithm(GRR):
     """A log_prob that is right to nine digits."""
 
@@ -52,6 +57,7 @@ class RoundedLogarithm(GRR):
         return super().log_prob(reports, values) + 1e-9
 
 
+@found_by("check_effective_epsilon", **SMALL)
 class RoundsDown(GRR):
     """An effective epsilon that leaves the last digit out."""
 
@@ -60,6 +66,8 @@ class RoundsDown(GRR):
         return float(np.nextafter(log_upper(self.ratio()), 0))
 
 
+@found_by("check_effective_epsilon", epsilon=1.0, domain=5, other=1 << 40)
+@found_by("check_hostile_spec", **SMALL)
 class TrustsTheServer(GRR):
     """Takes the integers of a spec as they come."""
 
@@ -67,6 +75,7 @@ class TrustsTheServer(GRR):
         self._resolve()
 
 
+@found_by("check_hostile_spec", **SMALL)
 class OneSidedRatio(SUE):
     """A ratio that is right only while p + q = 1, which a hostile spec need not respect."""
 
@@ -75,6 +84,7 @@ class OneSidedRatio(SUE):
         return (p / (1 - p)) ** 2
 
 
+@found_by("check_frozen", **SMALL)
 class Mutable(GRR):
     """Fields that can be set."""
 
@@ -82,6 +92,7 @@ class Mutable(GRR):
         object.__setattr__(self, name, value)
 
 
+@found_by("check_frozen", **SMALL)
 @dataclass(frozen=True, kw_only=True)
 class HoldsAList(GRR):
     """A field that can be changed from within."""
@@ -89,17 +100,15 @@ class HoldsAList(GRR):
     tags: list[str] = field(default_factory=lambda: ["a"])
 
 
+@found_by("check_spec_round_trip", epsilon=1.0, domain=3, other=TWO_64 // 4)
 class Forgetful(GRR):
     """A spec that leaves out an integer, which the other side then chooses for itself."""
 
     def spec(self):
         return {**super().spec(), "other": 0}
 
-    @classmethod
-    def examples(cls):
-        yield cls(epsilon=1.0, domain=3, other=TWO_64 // 4)
 
-
+@found_by("check_spec_fields", **SMALL)
 class Tolerant(GRR):
     """Ignores what it does not know."""
 
@@ -108,6 +117,7 @@ class Tolerant(GRR):
         return super().from_spec({key: value for key, value in spec.items() if key != "surplus"})
 
 
+@found_by("check_spec_fields", **SMALL)
 class TakesAnyHash(OLH):
     """Reads the reports of a hash function that it does not know as its own."""
 
@@ -115,6 +125,7 @@ class TakesAnyHash(OLH):
         pass
 
 
+@found_by("check_event", **SMALL)
 class Underspends(GRR):
     """Charges the ledger less than it spends."""
 

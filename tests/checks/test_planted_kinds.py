@@ -1,7 +1,5 @@
 """Every check of kinds catches a bug that was planted for it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,19 +11,19 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hubbub import Categorical
+from hubbub import Categorical, Sets
 from hubbub.authoring.toml import EXAMPLE
 from hubbub.checks import KIND_CHECKS, CheckFailed, kind_tests, run_kind_checks
 from hubbub.cli.app import app
-from hubbub.collection.setting import Finding, Setting
-from hubbub.collection.spending import Cost
+from hubbub.collection.safety import Finding
 from hubbub.collection.terms import Terms
-from hubbub.protocols.driver import Protocol
+from hubbub.core.estimate import Estimate
+from hubbub.protocols.driver import Protocol, Release
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.views.basic import View
 from hubbub.questions import QUESTIONS, Example, Shape
-from hubbub.questions.histogram import HistogramQuestion
-from hubbub.questions.shares import Shares
+from hubbub.questions.histogram import HistogramQuestion, Shares
+from hubbub.questions.spending import Cost
 from hubbub.random.source import Random
 from hubbub.simulate.kind_checks import AskedQuestion, run_kind_check
 
@@ -49,50 +47,50 @@ class ForgetsItsEpsilon(Planted):
 
 
 class PromisesNothing(Planted):
-    def sentence(self, setting: Setting) -> str:
+    def sentence(self) -> str:
         return ""
 
 
 class LabelsOneTooFew(Planted):
-    def labels(self, setting: Setting) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         return "light", "dark"
 
 
 class LabelsTwoAlike(Planted):
-    def labels(self, setting: Setting) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         return "light", "light", "(none)"
 
 
 class FindsAnotherKey(Planted):
-    def findings(self, setting: Setting) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Finding]:
         yield Finding("note", "thema", "there is no such key")
 
 
 class AsksForMore(Planted):
     """Its terms are those of half of epsilon, and its asks spend all of it."""
 
-    def terms(self, setting: Setting) -> Terms:
-        return replace(HistogramQuestion(field=self.field, epsilon=self.epsilon / 2).terms(setting))
+    def terms(self) -> Terms:
+        return replace(HistogramQuestion(field=self.field, epsilon=self.epsilon / 2).bound(self.setting).terms())
 
 
 class CostsLess(Planted):
-    def cost(self, setting: Setting) -> Cost:
-        return Cost(super().cost(setting).each // 2, 1)
+    def cost(self) -> Cost:
+        return Cost(super().cost().each // 2, 1)
 
-    def terms(self, setting: Setting) -> Terms:
-        return replace(super().terms(setting), limit=super().cost(setting).each)
+    def terms(self) -> Terms:
+        return replace(super().terms(), limit=super().cost().each)
 
 
 class CostsOnceInTwoSteps(Planted):
     """It says that two steps cost epsilon together, and asks for all of it in each."""
 
-    def cost(self, setting: Setting) -> Cost:
-        return Cost(super().cost(setting).each, 2)
+    def cost(self) -> Cost:
+        return Cost(super().cost().each, 2)
 
 
 class PaysAlone(Planted):
-    def terms(self, setting: Setting) -> Terms:
-        return replace(super().terms(setting), account="mine")
+    def terms(self) -> Terms:
+        return replace(super().terms(), account="mine")
 
 
 @dataclass(frozen=True)
@@ -118,8 +116,8 @@ class DrawsForDark(View):
 class SeenBy(Planted):
     view: ClassVar[View]
 
-    def statistic(self, setting: Setting) -> Shares:
-        return replace(super().statistic(setting), view=self.view)  # type: ignore[return-value, type-var]
+    def statistic(self) -> Shares:
+        return replace(super().statistic(), view=self.view)  # type: ignore[return-value, type-var]
 
 
 class SilentOnDark(SeenBy):
@@ -131,25 +129,86 @@ class SlowOnDark(SeenBy):
 
 
 class ShapedForFour(Planted):
-    def shape(self, setting: Setting) -> Shape:
+    def shape(self) -> Shape:
         return Shape(form="shares", size=4)
 
-    def labels(self, setting: Setting) -> None:
+    def labels(self) -> None:
         return None
 
 
 class MeasuredInSeconds(Planted):
-    def shape(self, setting: Setting) -> Shape:
-        return replace(super().shape(setting), unit="seconds")
+    def shape(self) -> Shape:
+        return replace(super().shape(), unit="seconds")
 
 
 class TellsSharesForMeans(Planted):
     """It says that its steps are unbiased, and releases what is not."""
 
-    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        return _changed(
-            super().protocol(setting, memory, first=first), lambda estimate: replace(estimate, bias="heuristic")
-        )
+    def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        return _changed(super().protocol(memory, first=first), lambda estimate: replace(estimate, bias="heuristic"))
+
+
+class TellsConsistently(Planted):
+    """It changes what is told of a release."""
+
+    def consistent(self, name: str, estimate: Estimate) -> tuple[str, Estimate] | None:
+        told = super().consistent(name, estimate)
+        return None if told is None else (told[0], self.planted(told[1]))
+
+    @staticmethod
+    def planted(estimate: Estimate) -> Estimate:
+        raise NotImplementedError
+
+
+class LosesAShare(TellsConsistently):
+    @staticmethod
+    def planted(estimate: Estimate) -> Estimate:
+        return Estimate(estimate.value[1:], estimate.variance[1:], estimate.n)
+
+
+class ScalesShares(TellsConsistently):
+    @staticmethod
+    def planted(estimate: Estimate) -> Estimate:
+        return replace(estimate, value=1.01 * estimate.value)
+
+
+class BelowZero(TellsConsistently):
+    @staticmethod
+    def planted(estimate: Estimate) -> Estimate:
+        shift = np.zeros(len(estimate))
+        shift[:2] = 1.0, -1.0
+        return replace(estimate, value=estimate.value + shift)
+
+
+class AnotherOrder(TellsConsistently):
+    @staticmethod
+    def planted(estimate: Estimate) -> Estimate:
+        by_size = np.sort(estimate.value)[::-1][np.argsort(np.argsort(estimate.value, kind="stable"))]
+        return replace(estimate, value=by_size)
+
+
+class IntervalsMissTheShare(TellsConsistently):
+    @staticmethod
+    def planted(estimate: Estimate) -> Estimate:
+        return replace(estimate, centre=None, variance=estimate.variance / 4)
+
+
+class AddsUpItems(Planted):
+    """People hold several items each, and it says that the shares of items add up to 1."""
+
+    @classmethod
+    def examples(cls) -> Iterator[Example]:
+        yield cls(field="items", epsilon=4.0), {"items": Sets(Categorical(["a", "b", "c", "d"]), most=3)}
+
+    def sums_to_one(self) -> bool:
+        return True
+
+
+class TellsDevices(Planted):
+    """Devices are asked otherwise if shares are told another way."""
+
+    def terms(self) -> Terms:
+        return replace(super().terms(), rounds=1 if self.consistency == "none" else 2)
 
 
 CALLS = count()
@@ -158,10 +217,10 @@ CALLS = count()
 class CountsItsStarts(Planted):
     """It releases another number whenever it is started."""
 
-    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+    def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         shift = float(next(CALLS))
         return _changed(
-            super().protocol(setting, memory, first=first),
+            super().protocol(memory, first=first),
             lambda estimate: replace(estimate, value=estimate.value + shift),
         )
 
@@ -169,27 +228,27 @@ class CountsItsStarts(Planted):
 class RemembersNothing(Planted):
     """It begins at step 1 again after a restart."""
 
-    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        return super().protocol(setting, None, first=first)
+    def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        return super().protocol(None, first=first)
 
 
 def _changed(protocol: Protocol, change: Any) -> Protocol:
     reply: Any = None
     while True:
         message = protocol.send(reply)
-        if hasattr(message, "estimates"):
+        if isinstance(message, Release):
             message = replace(message, estimates={name: change(part) for name, part in message.estimates.items()})
         reply = yield message
 
 
 class ForecastsVariances(Planted):
-    def forecast(self, setting: Setting, n: int) -> float:
-        return (super().forecast(setting, n) or np.nan) ** 2
+    def forecast(self, n: int) -> float:
+        return (super().forecast(n) or np.nan) ** 2
 
 
 class ForecastsHalf(Planted):
-    def forecast(self, setting: Setting, n: int) -> float:
-        return 0.5 * (super().forecast(setting, n) or np.nan)
+    def forecast(self, n: int) -> float:
+        return 0.5 * (super().forecast(n) or np.nan)
 
 
 class CanBeChanged(Planted):
@@ -213,6 +272,13 @@ PLANTED = [
     (ShapedForFour, "check_releases"),
     (MeasuredInSeconds, "check_releases"),
     (TellsSharesForMeans, "check_releases"),
+    (LosesAShare, "check_consistency"),
+    (ScalesShares, "check_consistency"),
+    (BelowZero, "check_consistency"),
+    (AnotherOrder, "check_consistency"),
+    (IntervalsMissTheShare, "check_consistency"),
+    (AddsUpItems, "check_consistency"),
+    (TellsDevices, "check_consistency"),
     (CountsItsStarts, "check_restart"),
     (RemembersNothing, "check_restart"),
     (ForecastsVariances, "check_forecast"),

@@ -1,25 +1,25 @@
 """Which checks apply, how a class opts out, and what a failure says."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from hubbub import GRR, OUE, Measured, Rappor
+from hubbub import GRR, OUE, Measured, Rappor, SquareWave
 from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks, some_values
 from hubbub.checks.failure import fit, mean_is, same_counts, smallest
 from hubbub.checks.probability import enumerate_outputs, row_keys, worst_ratio
 from hubbub.checks.values import bad_batches, truth_of
 from hubbub.core.domain import Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.numeric.hybrid import Piecewise
+from hubbub.mechanisms.stateful import Stateful
 from hubbub.random.source import Random
 
 
-def names(mechanism: Mechanism) -> set[str]:
+def names(mechanism: ReportFormat) -> set[str]:
     return {check.__name__ for check in checks_for(mechanism)}
 
 
@@ -33,6 +33,22 @@ def test_a_heuristic_is_not_asked_to_be_unbiased():
     missing = {check.__name__ for check in CHECKS} - names(Rappor(epsilon=1.0))
     assert {"check_unbiased", "check_variance", "check_coverage"} <= missing
     assert {"check_bias_declared", "check_heuristic_error"} <= names(Rappor(epsilon=1.0))
+
+
+def test_estimates_that_are_consistent_have_a_check_of_their_own():
+    wave = names(SquareWave(epsilon=1.0, cells=7))
+    assert "check_consistent" in wave
+    assert "check_unbiased" not in wave
+
+
+def test_every_mechanism_that_remembers_is_checked():
+    remembering = {name: kind for name, kind in MECHANISMS.items() if issubclass(kind, Stateful)}
+    assert set(remembering) == {"BasicRappor", "BloomRappor", "Loloha", "ChangeStream", "NetStream"}
+    states = {"check_state_batches", "check_state_price", "check_state_silence", "check_state_bytes"}
+    for kind in remembering.values():
+        examples = list(kind.examples())
+        assert all(states <= names(mechanism) for mechanism in examples)
+        assert {"check_transcript_epsilon", "check_transcripts"} <= names(examples[0])
 
 
 def test_outputs_that_cannot_be_listed_are_not_enumerated():
@@ -59,7 +75,7 @@ def test_an_unknown_opt_out_is_noticed():
 
 
 class SaysNoTruth(Measured):
-    truth = None
+    truth = None  # type: ignore[assignment]
 
 
 def test_estimates_without_a_known_truth_fail():
@@ -88,13 +104,11 @@ def test_populations_have_common_rare_and_absent_values():
 
 
 @pytest.mark.parametrize(
-    "domain",
-    [Ordinal(9), Numeric(0.0, 1.0, cells=4), Strings(longest=8)],
-    ids=lambda domain: type(domain).__name__,
+    "domain", [Ordinal(9), Numeric(0.0, 1.0, cells=4), Strings(longest=8)], ids=lambda domain: type(domain).__name__
 )
 def test_values_are_in_the_domain_and_bad_ones_are_not(domain):
     mechanism = Rappor(epsilon=1.0, domain=domain)
-    codes = mechanism.encode(mechanism.example_values(5))
+    codes = mechanism.encode(list(mechanism.example_values(5)))
     assert np.unique(codes).size == (4 if isinstance(domain, Numeric) else 5)
     for bad in bad_batches(mechanism):
         with pytest.raises(InvalidValue):
@@ -113,7 +127,7 @@ def test_values_of_a_range():
 def test_values_of_sets():
     mechanism = Rappor(epsilon=1.0, domain=Sets(Ordinal(9), most=2))
     sets = mechanism.example_values(4)
-    assert mechanism.domain.encode(sets).shape == (4, 2)
+    assert mechanism.encode(sets).shape == (4, 2)
     for bad in bad_batches(mechanism):
         with pytest.raises(InvalidValue):
             mechanism.encode(bad)
@@ -127,7 +141,7 @@ def test_enumeration_finds_the_worst_ratio():
 
 
 def test_row_keys_tell_rows_apart():
-    keys = row_keys({"a": np.uint16([1, 1, 2]), "b": np.uint8([[0, 1], [0, 1], [0, 1]])}, 3)
+    keys = row_keys({"a": np.array([1, 1, 2], "u2"), "b": np.array([[0, 1], [0, 1], [0, 1]], "u1")}, 3)
     assert keys[0] == keys[1] != keys[2]
     assert row_keys({}, 2) == [b"", b""]
 

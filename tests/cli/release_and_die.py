@@ -7,90 +7,76 @@ standard output, and kills itself there with SIGKILL. The next one goes on from 
 how many points there were.
 """
 
-from __future__ import annotations
-
 import json
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import hubbub.cli.release as release_command
 from hubbub.cli import main as hubbub
-from hubbub.cli import release as command
 from hubbub.curator.files import ReleaseFile
 from hubbub.curator.tops import ToPS
 from hubbub.ledger.file import LedgerFile
 from hubbub.protocols.topl.server import ToPL, ToPLServer
 from hubbub.random.source import Random
-from hubbub.rehearse.release import (
-    LocalReleaseFile,  # noqa: F401 - before the children need it
-    report_values,
-)
+from hubbub.rehearse.release import LocalReleaseFile, report_values  # noqa: F401 - before the children need them
+from tests.cli.fares import KEYWORDS, SETTINGS, VALUES, lines, write
+from tests.shared.killed_processes import fork, killed_after
 
-VALUES = np.random.default_rng(5).gamma(2, 5, 3000).clip(0, 100).round(2)
 EARLY = 1700
-TOPS = ToPS(epsilon=4.0, bound=100.0, holdout=500, max_range=4096)
-SETTINGS = ["--epsilon", "4", "--bound", "100", "--holdout", "500", "--range", "4096", "--every", "256"]
+TOPS = ToPS(**KEYWORDS)
 Steps = dict[int, str]
 
 
-class Fuse:
-    """Kills the process at a point."""
+def arm(points: int) -> None:
+    """Have this process killed after this number of points."""
+    tick = killed_after(points)
 
-    def __init__(self, points: int) -> None:
-        self._left = points
-
-    def arm(self) -> None:
-        for owner, name in ((LedgerFile, "run"), (os, "replace"), (os, "fsync"), (sys.stdout, "write")):
-            setattr(owner, name, self._wrapped(getattr(owner, name)))
-
-    def _wrapped(self, act: Any) -> Any:
-        def wrapped(*given: Any, **named: Any) -> Any:
-            self._left -= 1
-            if self._left < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+    def wrapped(act: Any) -> Any:
+        def ticking(*given: Any, **named: Any) -> Any:
+            tick()
             return act(*given, **named)
 
-        return wrapped
+        return ticking
+
+    for owner, name in ((LedgerFile, "run"), (os, "replace"), (os, "fsync"), (sys.stdout, "write")):
+        setattr(owner, name, wrapped(getattr(owner, name)))
 
 
-def lived(here: Path, way: str, values: np.ndarray, fuse: Fuse | None) -> tuple[int, Steps]:
-    """What became of a process, and the steps that it told."""
+def lived(here: Path, way: str, values: np.ndarray, points: int | None) -> tuple[int, Steps]:
+    """What became of a process, which is killed after this number of points, and the steps that it told."""
     told = here / "told"
     told.unlink(missing_ok=True)
-    child = os.fork()
-    if not child:
+
+    def work() -> None:
+        os.chdir(here)
+        sys.stdout = told.open("w")
+        if points is not None:
+            arm(points)
         try:
-            os.chdir(here)
-            sys.stdout = told.open("w")
-            if fuse is not None:
-                fuse.arm()
             _release(way, values)
         except SystemExit as end:
-            sys.stdout.flush()
-            os._exit(int(end.code or 0))
-        except BaseException as error:
-            print(f"{here.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-            os._exit(1)
+            if end.code:
+                raise
         sys.stdout.flush()
-        os._exit(0)
-    status = os.waitpid(child, 0)[1]
+
+    status = os.waitpid(fork(work), 0)[1]
     return status, _steps(way, told.read_text() if told.exists() else "")
 
 
 def _release(way: str, values: np.ndarray) -> None:
     if way == "pipe":
-        Path("pipe").write_text("".join(f"{value}\n" for value in values))
+        Path("pipe").write_text(lines(values))
         os.dup2(os.open("pipe", os.O_RDONLY), 0)
-        command._PIECE = 4096  # type: ignore[attr-defined] # several batches
+        release_command.PIECE = 4096  # several batches
         rest = ["-"]
     else:
-        Path("fares.csv").write_text("fare\n" + "".join(f"{value}\n" for value in values))
+        write(values)
         rest = ["fares.csv", "--column", "fare", "--json", *(["--local"] if way == "local" else [])]
-    sys.argv = ["hubbub", "release", *rest, *SETTINGS, "--state", "state"]
+    sys.argv = ["hubbub", "release", *rest, *map(str, SETTINGS), "--state", "state"]
     hubbub()
 
 
@@ -120,7 +106,7 @@ def warm_up() -> None:
     import hubbub.rehearse.columns  # noqa: F401
 
     TOPS.start(Random()).push_many(VALUES)
-    report_values(ToPLServer(ToPL(epsilon=4.0, bound=100.0, holdout=500, every=256)), VALUES, Random())
+    report_values(ToPLServer(ToPL(**KEYWORDS, every=256)), VALUES, Random())
 
 
 def main() -> None:
@@ -130,7 +116,7 @@ def main() -> None:
     for number in range(10_000):
         here = folder / str(number)
         here.mkdir()
-        status, first = lived(here, way, VALUES[:EARLY], Fuse(number * stride))
+        status, first = lived(here, way, VALUES[:EARLY], number * stride)
         assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, here
         again, second = lived(here, way, VALUES[position(here) :] if way == "pipe" else VALUES, None)
         assert again == 0, here

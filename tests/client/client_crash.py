@@ -7,8 +7,6 @@
 It prints a JSON object: how many lives there were, and what was wrong afterwards.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -18,14 +16,14 @@ from functools import cache
 from pathlib import Path
 
 import hubbub.client
-from hubbub.client import Client, Response
+from hubbub.client import Response
 from hubbub.client.store import Outbox
-from hubbub.collection import ManualClock
 from hubbub.collection.names import AnswerName
 from hubbub.ledger.book import Book, Debit
 from hubbub.wire.upload import decode_upload
-from tests.client.local_server import KEYS, LocalServer, survey
-from tests.shared.killed_processes import CONNECT, CrashResult, kill_at_points, main, race_two
+from tests.client.device import World, device
+from tests.client.local_server import LocalServer, survey
+from tests.shared.killed_processes import CONNECT, CrashResult, kill_at_points, main, race_two, sent_lines
 from tests.shared.small_collections import collection_text
 
 TEXT = collection_text(
@@ -63,20 +61,15 @@ class Network:
 
 def life(folder: Path, log: Path) -> None:
     """Three steps, each recorded, answered and sent."""
-    server, clock = LocalServer(COLLECTION), ManualClock()
-    network = Network(server, log)
-    clock.set(COLLECTION.opens(STEPS[0]) + 1)
-    server.begin(STEPS[0])
-    with Client(
-        folder, network, KEYS.public, collection="survey", clock=clock, monotonic=clock.now, jitter=0
-    ) as client:
+    here = World(folder, COLLECTION)
+    here.begin(STEPS[0])
+    with device(folder, Network(here.server, log), here.clock) as client:
         for step, home in zip(STEPS, HOMES, strict=True):
-            clock.set(COLLECTION.opens(step) + 1)
-            server.begin(step)
+            here.begin(step)
             client.record("home", home)
             client.tick()
             client.upload()
-        clock.advance(100)
+        here.clock.advance(100)
         client.upload()
 
 
@@ -113,8 +106,7 @@ def spent_too_little(folder: Path, lines: list[dict[str, str]], costs: dict[str,
     asks = {line["ask"] for line in lines}
     sent = sum(costs[ask][1] for ask in asks)
     memo_sent = any(costs[ask][0] == "page" for ask in asks)
-    mechanism = COLLECTION.questions["page"].mechanism_for(COLLECTION.setting("page"))
-    sent += mechanism.permanent_event().spent if memo_sent else 0  # type: ignore[attr-defined]
+    sent += COLLECTION.terms["page"].limit if memo_sent else 0  # a permanent answer
     spent = lifetime(folder / "client.sqlite")
     if spent < sent:
         return f"spent {spent}, sent {sent}"
@@ -135,11 +127,6 @@ def answered_nothing(id_of: dict[str, str], costs: dict[str, tuple[str, int]]) -
     missing = [name for ask, (name, _) in costs.items() if ask not in id_of]
     # The second life begins at the first step again: it does not answer steps before the last of the crashed life.
     return "nothing was answered" if len(missing) == len(costs) else None
-
-
-def sent_lines(log: Path) -> list[dict[str, str]]:
-    lines = log.read_bytes().split(b"\n")[:-1] if log.exists() else []
-    return [json.loads(line) for line in lines]
 
 
 def points(folder: Path, count: int) -> CrashResult:

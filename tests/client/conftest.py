@@ -1,20 +1,38 @@
-"""Fixtures of the client's tests: a folder, in memory where that is possible."""
-
-from __future__ import annotations
+"""Fixtures of the client's tests: a folder, in memory where that is possible, and real collectors."""
 
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.shared.killed_processes import SHELF
+
+if TYPE_CHECKING:
+    from tests.client.real_collector import OpenCollector
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    from tests.shared.killed_processes import SHELF
-
     with tempfile.TemporaryDirectory(dir=SHELF) as place:
         yield Path(place)
+
+
+@pytest.fixture
+def collect(folder: Path) -> "Iterator[OpenCollector]":
+    """Start a real collector of a collection's text at a step."""
+    from tests.client.real_collector import RealCollector
+
+    started: list[RealCollector] = []
+
+    def start(text: str, step: int = 7) -> RealCollector:
+        started.append(RealCollector(folder, text, step))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
 
 
 @pytest.fixture

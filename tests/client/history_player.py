@@ -1,7 +1,5 @@
 """Plays a history of an adversarial server to Python's client, as `browser_adversary.mjs` does to the browser's."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter
@@ -14,6 +12,7 @@ from hubbub.collection import ManualClock
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import HubbubError
 from hubbub.wire.upload import decode_upload
+from tests.client.device import look_again, store_of
 
 
 class Player:
@@ -89,9 +88,7 @@ class Player:
     def _tick(self, tab: int) -> None:
         self.tab, client = tab, self.clients[tab]
         assert client is not None
-        # It looks at once, though it has asks of this moment and has been refused before.
-        client._current.asks = client._current._pause = None
-        client._current._backoff.succeeded()
+        look_again(client)
         try:
             client.tick()
             self._keep(client)
@@ -102,9 +99,9 @@ class Player:
             self.errors[str(error)] += 1
 
     def _keep(self, client: Client) -> None:
-        with client._store.transaction():
-            waiting = client._store.outbox.waiting()
-            in_force = client._store.in_force()
+        store = store_of(client)
+        with store.transaction():
+            waiting, in_force = store.outbox.waiting(), store.in_force()
         for answer in waiting:
             name = AnswerName.read(answer.name)
             assert in_force is not None
@@ -115,11 +112,10 @@ class Player:
         client = self.clients[0]
         if client is None:
             return ""
-        with client._store.transaction():
-            document = client._store.document("collection")
-        return (
-            "" if document is None else hashlib.sha256(json.loads(document.body)["payload"].encode()).hexdigest()[:32]
-        )
+        with store_of(client).transaction():
+            document = store_of(client).document("collection")
+        payload = "" if document is None else json.loads(document.body)["payload"]
+        return hashlib.sha256(payload.encode()).hexdigest()[:32] if payload else ""
 
     def _close(self) -> None:
         for at, client in enumerate(self.clients):

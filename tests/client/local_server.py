@@ -4,12 +4,10 @@ It runs the collection's own protocols: asks go out under the wall clock's steps
 releases come out. It keeps every body that it was sent.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType
@@ -17,12 +15,12 @@ from typing import Any
 
 from hubbub.authoring.toml import read_collection
 from hubbub.client import Response, Unreachable
-from hubbub.collection import Collection, Keys, seal
-from hubbub.collection.formats import ASKS
+from hubbub.collection import Keys, seal
 from hubbub.collection.names import AnswerName
-from hubbub.collection.sealing import tag_of
+from hubbub.collection.sealing import ASKS, tag_of
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation, Release
+from hubbub.questions.collection import Collection
 from hubbub.wire.upload import JSON_TYPE, decode_upload, decode_upload_json
 from tests.shared.small_collections import THEME, collection_text
 
@@ -50,12 +48,15 @@ class LocalServer:
         self.conversations = {name: Conversation(collection.protocol(name)) for name in collection.questions}
         self.step: int | None = None
         self.open: dict[str, tuple[str, Ask]] = {}
+        """What is asked by each question; of one that asks in parts, its first part."""
+        self.parts: dict[str, list[tuple[str, Ask]]] = {}
         self.rounds: dict[str, int] = {}
         self.names: dict[AnswerName, str] = {}
         self.reports: dict[str, dict[bytes, bytes]] = {}
         self.releases: dict[str, list[Release]] = {name: [] for name in collection.questions}
         self.documents: dict[str, Any] = {}
         self.seen: list[tuple[str, str]] = []
+        self.statuses: list[int] = []
         self.bodies: list[bytes] = []
         self.tally: Counter[str] = Counter()
         self.faults: list[str] = []
@@ -70,13 +71,17 @@ class LocalServer:
         self.documents["/v1/collections"] = {"collections": [{"name": collection.name, "version": collection.version}]}
 
     def publish_asks(
-        self, asks: list[tuple[str, Ask]], step: int, closes: float, changes: Mapping[str, Any] = MappingProxyType({})
+        self,
+        asks: Sequence[tuple[str, Ask] | tuple[str, Ask, int]],
+        step: int,
+        closes: float,
+        changes: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        listed = []
-        for question, ask in asks:
-            round = 1 + sum(published["question"] == question for published in listed)
+        listed: list[dict[str, Any]] = []
+        for question, ask, *part in asks:
+            round = 1 + sum(published["question"] == question for published in listed if not part)
             round = max(round, self.rounds.get(question, 1))
-            name = AnswerName(question, 0, ask.step, round, 0)
+            name = AnswerName(question, 0, ask.step, round, part[0] if part else 0)
             self.names[name] = ask.ask_id
             listed.append({**name._asdict(), "closes": closes, "ask": ask.spec()})
         spec = {
@@ -92,7 +97,7 @@ class LocalServer:
 
     def begin(self, step: int) -> None:
         """Publish the first asks of a step."""
-        self.step, self.open, self.rounds = step, {}, {}
+        self.step, self.open, self.parts, self.rounds = step, {}, {}, {}
         for name, conversation in self.conversations.items():
             self._listen(name, conversation)
         half = any(terms.rounds > 1 for terms in self.collection.terms.values())
@@ -122,22 +127,26 @@ class LocalServer:
             return
         assert self.step is not None
         self.rounds[name] = self.rounds.get(name, 0) + 1
-        assert isinstance(message, Ask)
-        self.open[name] = (message.ask_id, replace(message, step=self.step))
+        asked = message if isinstance(message, list) else [message]
+        parts = [(ask.ask_id, replace(ask, step=self.step)) for ask in asked if isinstance(ask, Ask)]
+        self.open[name], self.parts[name] = parts[0], parts
 
     def _reply(self, name: str, conversation: Conversation) -> None:
         if name not in self.open:
             return
-        own_id, ask = self.open[name]
-        sketch = ask.mechanism.empty()
-        for report in self.reports.get(ask.ask_id, {}).values():
-            sketch = sketch + ask.mechanism.accumulate(ask.mechanism.read_bare(report))
-        conversation.reply(own_id, sketch)
+        sketches = []
+        for _, ask in self.parts[name]:
+            sketch = ask.mechanism.empty()
+            for report in self.reports.get(ask.ask_id, {}).values():
+                sketch = sketch + ask.mechanism.accumulate(ask.mechanism.read_bare(report))
+            sketches.append(sketch)
+        conversation.reply_all(sketches)
         self.open.pop(name)
 
     def _publish(self, closes: float) -> None:
         assert self.step is not None
-        self.publish_asks([(name, ask) for name, (_, ask) in self.open.items()], self.step, closes)
+        asks = [(name, ask, part) for name in self.open for part, (_, ask) in enumerate(self.parts[name])]
+        self.publish_asks(asks, self.step, closes)
 
     # -- what is asked ----------------------------------------------------------------------------------------
 
@@ -156,7 +165,9 @@ class LocalServer:
                 if fault == "garbled answer":
                     return Response(200, {}, b"<html>")
                 return answer
-            return self._give(path, headers)
+            answer = self._give(path, headers)
+            self.statuses.append(answer.status)
+            return answer
 
     def _give(self, path: str, headers: Mapping[str, str]) -> Response:
         if path not in self.documents:

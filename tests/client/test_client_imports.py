@@ -1,32 +1,19 @@
 """A device loads nothing it does not need: no server, no analytics, no kinds of questions, few modules."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hubbub.authoring import load_collection
-from tests.client.device import MEMO
-from tests.client.local_server import KEYS, LocalServer, survey
+from tests.client.device import HOME, World
+from tests.client.local_server import KEYS
+from tests.shared.small_collections import THEME, collection_text
 
-HEAVY = {
-    "numba",
-    "scipy",
-    "starlette",
-    "uvicorn",
-    "psycopg",
-    "rich",
-    "typer",
-    "matplotlib",
-    "pyarrow",
-    "duckdb",
-    "pandas",
-}
+HEAVY = {"numba", "scipy", "starlette", "uvicorn", "psycopg", "rich", "typer", "matplotlib"}
+HEAVY |= {"pyarrow", "duckdb", "pandas"}
 NEVER = (
     "hubbub.authoring",
     "hubbub.questions",
@@ -37,55 +24,14 @@ NEVER = (
     "hubbub.protocols.window",
     "hubbub.protocols.sao2",
 )
-HEAD = """
-name = "survey"
-version = 1
-title = "A survey"
-[schedule]
-step = "1h"
-lateness = "10m"
-[privacy]
-user = 4.0
-"""
-PLAIN = (
-    HEAD
-    + """
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 0.5
-"""
-)
-CHANGES = (
-    HEAD
-    + """
-[fields.place]
-kind = "categorical"
-names = ["home", "away"]
-[questions.places]
-kind = "changes"
-field = "place"
-epsilon = 1.0
-steps = 8
-changes = 3
-"""
-)
-SETS = (
-    HEAD
-    + """
-[fields.features]
-kind = "sets"
-most = 3
-items = { kind = "categorical", names = ["bold", "table", "link", "image", "undo"] }
-[questions.used]
-kind = "histogram"
-field = "features"
-epsilon = 4.0
-"""
-)
+FEATURES = {"kind": "sets", "most": 3, "items": {"kind": "categorical", "names": ["bold", "table", "link", "undo"]}}
+QUESTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "histogram": (THEME, {"kind": "histogram", "epsilon": 0.5}),
+    "memo": (HOME, {"kind": "memo", "epsilon": 1.0, "permanent": 2.0}),
+    "changes": (THEME, {"kind": "changes", "epsilon": 1.0, "steps": 8, "changes": 3}),
+    "sets": (FEATURES, {"kind": "histogram", "epsilon": 4.0}),
+}
+"""A field, and a question about it."""
 LIFE = """
 import json, sys, tempfile
 from hubbub.client import Client, Response, read_status
@@ -103,7 +49,7 @@ clock = ManualClock(documents["now"])
 with tempfile.TemporaryDirectory() as folder:
     key = bytes.fromhex(documents["key"])
     with Client(folder, Server(), key, collection="survey", clock=clock, monotonic=clock.now, jitter=0) as client:
-        assert (client.tick(), client.upload()) == (1, 1), client._current.trouble
+        assert (client.tick(), client.upload()) == (1, 1), client.status()
         assert client.status().spent > 0
 print(" ".join(sys.modules))
 """
@@ -126,27 +72,28 @@ def check_light(modules: set[str]) -> None:
     assert not [name for name in modules if name.startswith(NEVER)]
 
 
-def documents(text: str) -> str:
-    """What a server serves of a survey at the beginning of a step, with its asks."""
-    server = LocalServer(survey(MEMO) if text == MEMO else load_collection(text))
-    collection, step = server.collection, 8
-    asks = [(name, replace(next(collection.protocol(name)), step=step)) for name in collection.questions]
-    server.publish_asks(asks, step, collection.closes(step))
-    served: dict[str, Any] = server.documents
-    return json.dumps({**served, "now": collection.opens(step) + 1.0, "key": KEYS.public.hex()})
+def documents(folder: Path, field: dict[str, Any], question: dict[str, Any]) -> str:
+    """What a server serves of a survey at the beginning of a step, with its ask."""
+    asked = {"asked": {**question, "field": "value"}}
+    text = collection_text(privacy={"user": 40.0, "minimum_batch": 20}, fields={"value": field}, questions=asked)
+    here = World(folder, text)
+    here.begin(8)
+    return json.dumps({**here.server.documents, "now": here.clock.now(), "key": KEYS.public.hex()})
 
 
 def test_importing_the_client_loads_few_modules() -> None:
     modules = loaded("import hubbub.client")
     check_light(modules)
-    assert len(ours(modules)) <= 60, sorted(ours(modules))
+    assert len(ours(modules)) <= 51, sorted(ours(modules))
 
 
-@pytest.mark.parametrize("text", [PLAIN, MEMO, CHANGES, SETS], ids=["histogram", "memo", "changes", "sets"])
-def test_answering_an_ask_loads_its_mechanism_and_no_more(text: str) -> None:
-    modules = loaded(LIFE, documents(text))
+@pytest.mark.parametrize(("field", "question"), QUESTIONS.values(), ids=QUESTIONS)
+def test_answering_an_ask_loads_its_mechanism_and_no_more(
+    tmp_path: Path, field: dict[str, Any], question: dict[str, Any]
+) -> None:
+    modules = loaded(LIFE, documents(tmp_path, field, question))
     check_light(modules)
-    assert len(ours(modules)) <= 70, sorted(ours(modules))
+    assert len(ours(modules)) <= 60, sorted(ours(modules))
 
 
 def test_the_probe_sees_what_is_loaded() -> None:

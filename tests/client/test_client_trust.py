@@ -1,7 +1,5 @@
 """A hostile server: whatever it sends, the budget is not exceeded, and nothing is revealed."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from dataclasses import replace
@@ -12,15 +10,17 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.client import Client
+from hubbub.client import Client, HttpTransport, NotReady
 from hubbub.client.answer import admit, admit_round
 from hubbub.client.documents import ClientRefusal, PublishedAsk
-from hubbub.collection import Keys, ManualClock, seal
+from hubbub.collection import Keys, seal
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.protocols.ask import CIRCLE, Arc, Ask, place_on_circle
 from hubbub.protocols.views.basic import Binned, Clipped
-from tests.client.device import begin, device
-from tests.client.local_server import KEYS, TEXT, LocalServer, survey
+from hubbub.questions import StatisticQuestion
+from tests.client.device import World, device, refused, store_of
+from tests.client.local_server import KEYS, TEXT, Listening, survey
+from tests.shared.small_collections import first_ask
 
 ASKS = "/v1/collections/survey/asks"
 COLLECTION = "/v1/collections/survey"
@@ -37,26 +37,19 @@ epsilon = 1.0
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+def here(folder: Path) -> World:
+    """A server at step 5."""
+    world = World(folder)
+    world.begin(5)
+    return world
 
 
-@pytest.fixture
-def server() -> LocalServer:
-    return LocalServer(survey())
-
-
-def popular(server: LocalServer) -> Ask:
-    return server.open["popular"][1]
+def popular(here: World) -> Ask:
+    return here.server.open["popular"][1]
 
 
 def spent(client: Client) -> int:
     return client.status().spent
-
-
-def refused(client: Client) -> dict[str, int]:
-    counts = client.status().counts
-    return {name.removeprefix("refused: "): count for name, count in counts.items() if name.startswith("refused: ")}
 
 
 @pytest.mark.parametrize(
@@ -76,42 +69,36 @@ def refused(client: Client) -> dict[str, int]:
     ids=["bare", "other key", "other key's name", "other spelling", "empty", "deep", "no text", "less", "list", "text"],
 )
 @pytest.mark.parametrize("path", [ASKS, COLLECTION], ids=["asks", "collection"])
-def test_documents_that_are_not_signed_or_not_whole_are_refused(
-    folder: Path, clock: ManualClock, server: LocalServer, forge: Any, reason: str, path: str
-) -> None:
-    begin(server, clock, 5)
+def test_documents_that_are_not_signed_or_not_whole_are_refused(here: World, forge: Any, reason: str, path: str):
     if path == ASKS:
-        device(folder, server, clock).tick()
-        begin(server, clock, 6)
-    honest = server.documents[path]
-    server.documents[path] = forge(json.loads(honest["payload"]))
-    with device(folder, server, clock) as client:
+        here.device().tick()
+        here.begin(6)
+    honest = here.server.documents[path]
+    here.server.documents[path] = forge(json.loads(honest["payload"]))
+    with here.device() as client:
         assert client.tick() == 0
-        server.documents[path] = honest
-        clock.advance(60)
+        here.server.documents[path] = honest
+        here.clock.advance(60)
         assert client.tick() == 1
         assert refused(client) == {reason: 1}
 
 
-def test_a_document_longer_than_any_is_not_read(folder: Path, clock: ManualClock, server: LocalServer) -> None:
-    from hubbub.client import HttpTransport
-    from tests.client.local_server import Listening
-
-    begin(server, clock, 5)
-    honest = server.documents[COLLECTION]
-    server.documents[COLLECTION] = b"9" * (9 << 20)
-    with Listening(server) as url, device(folder, HttpTransport(url, timeout=120), clock) as client:  # nine megabytes
+def test_a_document_longer_than_any_is_not_read(here: World) -> None:
+    honest = here.server.documents[COLLECTION]
+    here.server.documents[COLLECTION] = b"9" * (9 << 20)  # nine megabytes
+    with Listening(here.server) as url, device(here.folder, HttpTransport(url, timeout=120), here.clock) as client:
         assert client.tick() == 0
-        assert "longer than" in str(client._current.trouble)
-        server.documents[COLLECTION] = honest
-        clock.advance(60)
+        with pytest.raises(NotReady, match="longer than"):
+            client.status()
+        here.server.documents[COLLECTION] = honest
+        here.clock.advance(60)
         assert client.tick() == 1
 
 
-def test_asks_for_more_than_the_budget_are_not_answered(folder: Path, clock: ManualClock, server: LocalServer) -> None:
-    with device(folder, server, clock) as client:
+def test_asks_for_more_than_the_budget_are_not_answered(here: World) -> None:
+    with here.device() as client:
         for step in range(5, 60):
-            begin(server, clock, step)
+            here.begin(step)
             client.tick()
             assert spent(client) <= 20 * UNITS_PER_EPSILON
         assert spent(client) == 20 * UNITS_PER_EPSILON  # twenty steps of 1
@@ -119,18 +106,13 @@ def test_asks_for_more_than_the_budget_are_not_answered(folder: Path, clock: Man
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 0.7, 1.0 + 1e-9, 4.0, 8.0])
-def test_any_epsilon_any_number_of_asks_the_budget_of_a_step_holds(
-    folder: Path, clock: ManualClock, server: LocalServer, epsilon: float
-) -> None:
-    with device(folder, server, clock) as client:
+def test_any_epsilon_any_number_of_asks_the_budget_of_a_step_holds(here: World, epsilon: float) -> None:
+    with here.device() as client:
         for step in (5, 6):
-            begin(server, clock, step)
-            mechanism = hb.GRR(epsilon=epsilon, domain=3)
-            asks = [
-                ("popular", replace(popular(server), mechanism=mechanism, cohort=Arc(start, CIRCLE)))
-                for start in range(9)
-            ]
-            server.publish_asks(asks, step, server.collection.closes(step))
+            here.begin(step)
+            ask = replace(popular(here), mechanism=hb.GRR(epsilon=epsilon, domain=3))
+            asks = [("popular", replace(ask, cohort=Arc(start, CIRCLE))) for start in range(9)]
+            here.publish(*asks, seconds=3599)
             client.tick()
             status = client.status()
             assert status.event is not None
@@ -156,15 +138,11 @@ ODD: dict[str, tuple[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", ODD)
-def test_asks_that_the_question_would_not_make_are_refused(
-    folder: Path, clock: ManualClock, server: LocalServer, name: str
-) -> None:
-    reason, change = ODD[name]
-    begin(server, clock, 5)
-    server.publish_asks([("popular", change(popular(server)))], 5, server.collection.closes(5))
+@pytest.mark.parametrize(("reason", "change"), ODD.values(), ids=ODD)
+def test_asks_that_the_question_would_not_make_are_refused(here: World, reason: str, change: Any) -> None:
+    here.publish(("popular", change(popular(here))), seconds=3599)
     for number, value in enumerate([None, "light", "dark"]):
-        with device(folder / str(number), server, clock) as client:
+        with here.device(str(number)) as client:
             if value is not None:
                 client.record("theme", value)
             assert client.tick() == 0
@@ -183,63 +161,55 @@ NONSENSE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", NONSENSE)
-def test_signed_nonsense_is_refused(folder: Path, clock: ManualClock, server: LocalServer, name: str) -> None:
-    begin(server, clock, 5)
-    server.publish_asks([("popular", popular(server))], 5, server.collection.closes(5), NONSENSE[name])
-    with device(folder, server, clock) as client:
+@pytest.mark.parametrize("changes", NONSENSE.values(), ids=NONSENSE)
+def test_signed_nonsense_is_refused(here: World, changes: dict[str, Any]) -> None:
+    here.publish(("popular", popular(here)), seconds=3599, **changes)
+    with here.device() as client:
         assert client.tick() == 0
         assert refused(client) == {"document": 1}
 
 
-def test_other_questions_and_other_documents_steps(folder: Path, clock: ManualClock, server: LocalServer) -> None:
-    begin(server, clock, 5)
-    ask = popular(server)
-    with device(folder, server, clock) as client:
-        for question, step, closes in (("secret", 5, 9e12), ("popular", 4, 9e12), ("popular", 6, 9e12)):
-            server.publish_asks([(question, ask)], step, closes)
-            clock.advance(300)
+def test_other_questions_and_other_documents_steps(here: World) -> None:
+    ask = popular(here)
+    with here.device() as client:
+        for question, step in (("secret", 5), ("popular", 4), ("popular", 6)):
+            here.server.publish_asks([(question, ask)], step, 9e12)
+            here.clock.advance(300)
             assert client.tick() == 0
         assert spent(client) == 0
         assert refused(client) == {"question": 1}
 
 
-def test_another_collection_of_the_same_key_is_refused(folder: Path, clock: ManualClock, server: LocalServer) -> None:
-    begin(server, clock, 5)
-    honest = server.documents[COLLECTION]
-    other = survey(TEXT.replace('name = "survey"', 'name = "other"'))
-    server.documents[COLLECTION] = seal(other.spec(), KEYS.private)
-    with device(folder, server, clock) as client:
+def test_another_collection_of_the_same_key_is_refused(here: World) -> None:
+    honest = here.server.documents[COLLECTION]
+    here.server.documents[COLLECTION] = seal(survey(name='"other"').spec(), KEYS.private)
+    with here.device() as client:
         assert client.tick() == 0
-        server.documents[COLLECTION] = honest
-        clock.advance(60)
+        here.server.documents[COLLECTION] = honest
+        here.clock.advance(60)
         assert client.tick() == 1
         assert refused(client) == {"collection": 1}
 
 
 @pytest.mark.parametrize("change", [{"version": 2}, {"collection": "other"}], ids=["version", "collection"])
-def test_asks_of_another_version_are_not_answered(
-    folder: Path, clock: ManualClock, server: LocalServer, change: dict[str, Any]
-) -> None:
+def test_asks_of_another_version_are_not_answered(here: World, change: dict[str, Any]) -> None:
     """They are signed and of this step, but not of what is in force: what they name may mean something else there."""
-    begin(server, clock, 5)
-    honest = server.documents[ASKS]
-    server.documents[ASKS] = seal({**json.loads(honest["payload"]), **change}, KEYS.private)
-    with device(folder, server, clock) as client:
+    honest = here.server.documents[ASKS]
+    here.server.documents[ASKS] = seal({**json.loads(honest["payload"]), **change}, KEYS.private)
+    with here.device() as client:
         assert client.tick() == 0
         assert spent(client) == 0
-        server.documents[ASKS] = honest
-        clock.advance(600)
+        here.server.documents[ASKS] = honest
+        here.clock.advance(600)
         assert client.tick() == 1
 
 
 def test_an_ask_of_another_step_and_two_parts_of_one_number_are_refused() -> None:
     """Whatever the ledger and the names of answers would refuse later."""
     collection = survey(TEXT.partition("[questions")[0] + TABLE)
-    parts = [
-        PublishedAsk("people", replace(ask, step=5), part=number)
-        for number, ask in enumerate(next(collection.protocol("people")))
-    ]
+    asks = next(collection.protocol("people"))
+    assert isinstance(asks, list)
+    parts = [PublishedAsk("people", replace(ask, step=5), part=number) for number, ask in enumerate(asks)]
     admit_round(collection, parts, 5)
     with pytest.raises(ClientRefusal, match="step: 5 is not 6"):
         admit_round(collection, parts, 6)
@@ -247,149 +217,133 @@ def test_an_ask_of_another_step_and_two_parts_of_one_number_are_refused() -> Non
         admit_round(collection, [part._replace(part=0) for part in parts], 5)
 
 
-def test_a_document_that_never_closes_does_not_outlive_its_step(
-    folder: Path, clock: ManualClock, server: LocalServer
-) -> None:
-    begin(server, clock, 5)
-    server.publish_asks([("popular", popular(server))], 5, 9e12)
-    with device(folder, server, clock) as client:
+def test_a_document_that_never_closes_does_not_outlive_its_step(here: World) -> None:
+    here.publish(("popular", popular(here)), seconds=9e12)
+    with here.device() as client:
         assert client.tick() == 1
-        begin(server, clock, 6)
+        here.begin(6)
         assert client.tick() == 1
 
 
-def test_only_devices_on_the_arc_answer(folder: Path, clock: ManualClock, server: LocalServer) -> None:
-    begin(server, clock, 5)
-    quarter = replace(popular(server), cohort=Arc(CIRCLE // 2, CIRCLE // 4))
-    server.publish_asks([("popular", quarter)], 5, server.collection.closes(5))
+def test_only_devices_on_the_arc_answer(here: World) -> None:
+    quarter = replace(popular(here), cohort=Arc(CIRCLE // 2, CIRCLE // 4))
+    here.publish(("popular", quarter), seconds=3599)
     answered = 0
     for number in range(40):
-        with device(folder / str(number), server, clock) as client:
-            place = place_on_circle(client._store.device_key, server.collection.name)
+        with here.device(str(number)) as client:
+            place = place_on_circle(store_of(client).device_key, here.collection.name)
             reports = client.tick()
             assert reports == int(quarter.cohort.holds(np.array([place]))[0])
             answered += reports
     assert 0 < answered < 40
 
 
-def test_an_older_version_is_refused_and_so_is_a_changed_one(folder: Path, clock: ManualClock) -> None:
-    second = survey(version="2")
-    server = LocalServer(second)
-    begin(server, clock, 5)
-    with device(folder, server, clock) as client:
+def test_an_older_version_is_refused_and_so_is_a_changed_one(folder: Path) -> None:
+    here = World(folder, version="2")
+    with here.at(5) as client:
         assert client.tick() == 1
         for offered in (survey(version="1"), survey(version="2", event="8.0", epsilon="8.0")):
-            server.publish_collection(offered)
-            server.publish_asks([], 6, 9e12, {"version": 3})
-            clock.advance(3600)
+            here.server.publish_collection(offered)
+            here.server.publish_asks([], 6, 9e12, {"version": 3})
+            here.clock.advance(3600)
             assert client.tick() == 0
             assert client.status().version == 2
         assert refused(client) == {"version": 2}
-        server.publish_collection(survey(TEXT.replace('"survey"', '"another"')))
-        server.documents[COLLECTION] = server.documents["/v1/collections/another"]
-        clock.advance(3600)
+        here.server.documents[COLLECTION] = seal(survey(name='"another"').spec(), KEYS.private)
+        here.clock.advance(3600)
         client.tick()
         assert refused(client) == {"version": 2, "collection": 1}
 
 
-def test_an_unsafe_collection_is_refused(folder: Path, clock: ManualClock) -> None:
-    from hubbub.authoring.toml import read_collection
-
-    unsafe = read_collection(TEXT.replace("epsilon = 1.0", "epsilon = 90.0").replace("event = 1.0", "event = 90.0"))
-    server = LocalServer(survey())
-    server.publish_collection(unsafe)
-    with device(folder, server, clock) as client:
+def test_an_unsafe_collection_is_refused(here: World) -> None:
+    here.server.publish_collection(survey(epsilon="90.0", event="90.0"))
+    with here.device() as client:
         assert client.tick() == 0
-        assert "document" in str(client._current.trouble)
+        with pytest.raises(NotReady, match="document"):
+            client.status()
 
 
-def test_a_new_key_is_trusted_beside_the_old_and_then_alone(folder: Path, clock: ManualClock) -> None:
-    server, new = LocalServer(survey()), Keys(b"n" * 32)
-    begin(server, clock, 5)
-    with device(folder, server, clock) as client:
-        assert client.tick() == 1
-    options = {"clock": clock, "monotonic": clock.now, "jitter": 0.0}
-    with Client(folder, server, [KEYS.public, new.public], **options) as client:
+def test_a_new_key_is_trusted_beside_the_old_and_then_alone(here: World) -> None:
+    new = Keys(b"n" * 32)
+    assert here.spend([5]) == 1
+
+    def trusting(*keys: bytes) -> Client:
+        return Client(here.folder, here.server, keys, clock=here.clock, monotonic=here.clock.now, jitter=0.0)
+
+    with trusting(KEYS.public, new.public) as client:
         assert client.status().spent == UNITS_PER_EPSILON
-    with Client(folder, server, new.public, **options) as client:
+    with trusting(new.public) as client:
         assert client.tick() == 0  # nothing that is signed by the old key counts
-        server.keys = new
-        server.publish_collection(server.collection)
-        begin(server, clock, 6)
+        here.server.keys = new
+        here.server.publish_collection(here.collection)
+        here.begin(6)
         assert client.tick() == 1
         assert client.status().spent == 2 * UNITS_PER_EPSILON  # the account went on
 
 
-def test_every_honest_ask_is_admitted() -> None:
-    for collection in (survey(), survey(epsilon="0.3")):
-        for question in collection.questions:
-            ask = next(collection.protocol(question))
-            assert isinstance(ask, Ask)
-            admit(collection, PublishedAsk(question, replace(ask, step=9)), 9)
-            with pytest.raises(ClientRefusal):
-                admit(collection, PublishedAsk(question, replace(ask, step=9, cohort=Arc(0, 5))), 9)
-            assert ask.cohort.share == 1.0
+@pytest.mark.parametrize("epsilon", ["1.0", "0.3"])
+def test_every_honest_ask_is_admitted(epsilon: str) -> None:
+    collection = survey(epsilon=epsilon)
+    ask, _ = first_ask(collection, "popular")
+    assert ask.cohort.share == 1.0
+    admit(collection, PublishedAsk("popular", replace(ask, step=9)), 9)
+    with pytest.raises(ClientRefusal):
+        admit(collection, PublishedAsk("popular", replace(ask, step=9, cohort=Arc(0, 5))), 9)
 
 
-def test_an_ask_may_not_spend_more_than_its_question_promised(folder: Path, clock: ManualClock) -> None:
+def test_an_ask_may_not_spend_more_than_its_question_promised(folder: Path) -> None:
     """The budget has room for 8: the question's own promise of 1 holds."""
-    server = LocalServer(survey(event="8.0", user="80.0"))
-    begin(server, clock, 5)
-    with device(folder, server, clock) as client:
+    here = World(folder, event="8.0", user="80.0")
+    with here.at(5) as client:
         for epsilon in (2.0, 1.0 + 1e-12, 0.5, 1.0 - 1e-12):  # and no epsilon of its own tags a device
-            ask = replace(popular(server), mechanism=hb.GRR(epsilon=epsilon, domain=3))
-            server.publish_asks([("popular", ask)], 5, clock.now() + 1)
+            here.publish(("popular", replace(popular(here), mechanism=hb.GRR(epsilon=epsilon, domain=3))))
             assert client.tick() == 0
-            clock.advance(300)
+            here.clock.advance(300)
         assert spent(client) == 0
-        server.publish_asks([("popular", popular(server))], 5, 9e12)
+        here.publish(("popular", popular(here)), seconds=9e12)
         assert client.tick() == 1
 
 
-def test_a_name_has_one_answer_whatever_claims_it(folder: Path, clock: ManualClock) -> None:
+def test_a_name_has_one_answer_whatever_claims_it(folder: Path) -> None:
     text = TEXT.replace('kind = "histogram"', 'kind = "stream"\nmethod = "LBD"\nw = 4')
-    server = LocalServer(survey(text, event="8.0", user="80.0"))
-    begin(server, clock, 5)
-    terms = server.collection.terms["popular"]
-    statistic = server.collection.questions["popular"].statistic(server.collection.setting("popular"))
-    several = {statistic.mechanism(units).spec_id: statistic.mechanism(units) for units in range(10**11, 10**12, 10**9)}
-    allowed = [mechanism for spec_id, mechanism in several.items() if spec_id in terms.mechanisms]
-    with device(folder, server, clock) as client:
+    here = World(folder, text, event="8.0", user="80.0")
+    here.begin(5)
+    question = here.collection.questions["popular"]
+    assert isinstance(question, StatisticQuestion)
+    statistic = question.statistic()
+    several = {mechanism.spec_id: mechanism for mechanism in map(statistic.mechanism, range(10**11, 10**12, 10**9))}
+    allowed = [several[spec_id] for spec_id in here.collection.terms["popular"].mechanisms if spec_id in several]
+    with here.device() as client:
         for mechanism in allowed[:3]:
-            ask = replace(popular(server), mechanism=mechanism)
-            server.publish_asks([("popular", ask)], 5, clock.now() + 1)
+            here.publish(("popular", replace(popular(here), mechanism=mechanism)))
             client.tick()
-            clock.advance(300)
+            here.clock.advance(300)
         assert len(allowed) > 1
         assert client.status().queued == 1
-        server.rounds["popular"] = 2
-        server.publish_asks([("popular", popular(server))], 5, clock.now() + 1)
+        here.server.rounds["popular"] = 2
+        here.publish(("popular", popular(here)))
         client.tick()
         assert client.status().queued <= 2
         for number in (0, 3, 7):
             before = refused(client).get("round", 0)
-            server.rounds["popular"] = number
-            ask = popular(server)
+            ask = popular(here)
             name = {"question": "popular", "run": 0, "step": ask.step, "round": number, "part": 0}
-            spec = {**name, "closes": 0.0, "ask": ask.spec()}
-            server.publish_asks([], 5, clock.now() + 1, {"asks": [spec]})
-            clock.advance(300)
+            here.publish(asks=[{**name, "closes": 0.0, "ask": ask.spec()}])
+            here.clock.advance(300)
             client.tick()
             assert refused(client).get("round", 0) == before + 1
 
 
-def test_a_question_promised_once_in_seven_days_is_answered_once_in_seven_days(
-    folder: Path, clock: ManualClock
-) -> None:
+def test_a_question_promised_once_in_seven_days_is_answered_once_in_seven_days(folder: Path) -> None:
     week = TEXT.replace('kind = "histogram"', 'kind = "stream"\nmethod = "LPU"\nw = 168')
-    server = LocalServer(survey(week, event="8.0", user="800.0"))
-    mechanism = server.collection.questions["popular"].mechanism_for(server.collection.setting("popular"))
-    with device(folder, server, clock) as client:
+    here = World(folder, week, event="8.0", user="800.0")
+    ask, _ = first_ask(here.collection, "popular")
+    with here.device() as client:
         answered = []
         for step in range(5, 5 + 2 * 168, 7):
-            clock.set(server.collection.opens(step) + 1.0)
-            ask = Ask(mechanism=mechanism, step=step, cohort=Arc(0, CIRCLE))  # everyone is asked, every time
-            server.publish_asks([("popular", ask)], step, 9e12)
+            here.clock.set(here.collection.opens(step) + 1.0)
+            everyone = Ask(mechanism=ask.mechanism, step=step, cohort=Arc(0, CIRCLE))  # every time
+            here.publish(("popular", everyone), seconds=9e12)
             if client.tick():
                 answered.append(step)
         assert answered == [5, 5 + 168]

@@ -1,45 +1,41 @@
-"""New versions of a collection: in force at once, with all promises that were ever made."""
+"""New versions of a collection, with all promises ever made; asks that a device cannot read or whose code fails."""
 
-from __future__ import annotations
-
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from hubbub import GRR
 from hubbub.client import Client
-from hubbub.collection import Collection, ManualClock
+from hubbub.client.store import Answer, Outbox
+from hubbub.collection import seal
+from hubbub.core.errors import DecodeError
 from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.core.reports import Reports
+from hubbub.ledger.file import LedgerUnavailable
 from hubbub.ledger.promise import Budget
-from tests.client.device import MEMO, answers, begin, device, live
-from tests.client.local_server import TEXT, LocalServer, survey
+from hubbub.mechanisms import MECHANISMS
+from hubbub.random.source import Random
+from tests.client.device import MEMO, World, answers, look_again, rows_of, store_of
+from tests.client.local_server import KEYS, TEXT, survey
+from tests.shared.small_collections import THEME, collection_text
 
 WINDOW = TEXT.replace("event = 1.0\nuser = 20.0", "window = {epsilon = 4.0, steps = 4}\nuser = 20.0")
 
 
-def serve(server: LocalServer, collection: Collection) -> LocalServer:
-    """A server for the new version, at the address of the old."""
-    fresh = LocalServer(collection, server.keys)
-    server.__dict__.update(fresh.__dict__)
-    return server
-
-
-def days(client: Client, server: LocalServer, clock: ManualClock, steps: range) -> list[int]:
-    reports = []
-    for step in steps:
-        begin(server, clock, step)
-        reports.append(client.tick())
-        client.upload()
-    return reports
+def days(here: World, client: Client, steps: range) -> list[int]:
+    return [here.live(client, step) for step in steps]
 
 
 def test_a_new_version_begins_at_once_and_the_window_goes_on(folder: Path) -> None:
-    server, clock = LocalServer(survey(WINDOW)), ManualClock()
-    with device(folder, server, clock) as client:
-        assert days(client, server, clock, range(5, 8)) == [1, 1, 1]
-        serve(server, survey(WINDOW.replace("epsilon = 1.0", "epsilon = 0.5"), version="2"))
-        assert days(client, server, clock, range(8, 9)) == [1]
+    here = World(folder, WINDOW)
+    with here.device() as client:
+        assert days(here, client, range(5, 8)) == [1, 1, 1]
+        here.serve(WINDOW.replace("epsilon = 1.0", "epsilon = 0.5"), version="2")
+        assert days(here, client, range(8, 9)) == [1]
         status = client.status()
         assert (status.version, status.spent) == (2, 35 * UNITS_PER_EPSILON // 10)
         assert status.window == (35 * UNITS_PER_EPSILON // 10, UNITS_PER_EPSILON // 2, 4 * UNITS_PER_EPSILON)
@@ -49,15 +45,15 @@ def test_a_new_version_begins_at_once_and_the_window_goes_on(folder: Path) -> No
 
 @pytest.mark.usefixtures("any_version")
 def test_many_versions_share_one_life(folder: Path) -> None:
-    server, clock = LocalServer(survey(TEXT)), ManualClock()
-    with device(folder, server, clock) as client:
+    here = World(folder, TEXT)
+    with here.device() as client:
         for version in range(1, 12):
             if version > 1:
-                serve(server, survey(TEXT, version=str(version), user="9000.0"))
-            days(client, server, clock, range(10 * version, 10 * version + 4))
+                here.serve(TEXT, version=str(version), user="9000.0")
+            days(here, client, range(10 * version, 10 * version + 4))
         assert client.status().version == 11
         assert client.status().spent == 20 * UNITS_PER_EPSILON  # what was promised first
-        assert days(client, server, clock, range(200, 203)) == [0, 0, 0]
+        assert days(here, client, range(200, 203)) == [0, 0, 0]
         assert [promise.limit for promise in client.status().promises] == [UNITS_PER_EPSILON, 20 * UNITS_PER_EPSILON]
 
 
@@ -68,26 +64,26 @@ def test_a_version_that_lifts_every_limit_lifts_none(folder: Path) -> None:
         'kind = "histogram"\nfield = "theme"\nepsilon = 1.0',
         'kind = "stream"\nmethod = "LPU"\nw = 168\nfield = "theme"\nepsilon = 8.0',
     )
-    server, clock = LocalServer(survey(week)), ManualClock()
+    here = World(folder, week)
     cost = 8 * UNITS_PER_EPSILON
-    with device(folder, server, clock) as client:
-        begin(server, clock, 5)
+    with here.device() as client:
+        here.begin(5)
         client.tick()
         free = survey(TEXT, version="2", step='"1s"', event="8.0", epsilon="8.0", lateness='"1s"')
         free = replace(free, budget=Budget.of(event=8.0))
-        serve(server, free)
+        here.serve(free)
         spent = client.status().spent
         for second in range(60):
-            clock.set(6 * 3600.0 + second)
-            server.begin(free.step_at(clock.now()))
+            here.clock.set(6 * 3600.0 + second)
+            here.server.begin(free.step_at(here.clock.now()))
             client.tick()
             client.upload()
             assert client.status().spent <= cost
         assert client.status().version == 2
         assert client.status().spent - spent <= cost
-        assert sum(len(reports) for reports in server.reports.values()) <= 1
-        clock.advance(168 * 3600)
-        server.begin(free.step_at(clock.now()))
+        assert sum(len(reports) for reports in here.server.reports.values()) <= 1
+        here.clock.advance(168 * 3600)
+        here.server.begin(free.step_at(here.clock.now()))
         client.tick()
         assert client.status().spent <= 2 * cost  # a week later once more
 
@@ -98,31 +94,29 @@ def test_a_stream_of_changes_goes_on_across_versions(folder: Path) -> None:
         'kind = "histogram"\nfield = "theme"\nepsilon = 1.0',
         'kind = "changes"\nfield = "theme"\nepsilon = 1.0\nsteps = 8\nchanges = 2',
     )
-    server, clock = LocalServer(survey(moves)), ManualClock()
-    with device(folder, server, clock) as client:
-        days(client, server, clock, range(24, 26))
+    here = World(folder, moves)
+    with here.device() as client:
+        days(here, client, range(24, 26))
         spent = client.status().spent
-        with client._store.transaction():
-            before = client._store._run("SELECT key, stream FROM states")
-        serve(server, survey(moves.replace('"A survey"', '"Another title"'), version="2"))
-        days(client, server, clock, range(26, 32))
+        before = rows_of(client, "SELECT key, stream FROM states")
+        here.serve(moves.replace('"A survey"', '"Another title"'), version="2")
+        days(here, client, range(26, 32))
         assert (client.status().version, client.status().spent) == (2, spent)
-        with client._store.transaction():
-            assert client._store._run("SELECT key, stream FROM states") == before
+        assert rows_of(client, "SELECT key, stream FROM states") == before
         # Steps of another length for a moment: the same step is not told twice, and nothing breaks.
         for version, step in (("3", '"30m"'), ("4", '"1h"')):
-            serve(server, survey(moves, version=version, step=step))
-            server.begin(server.collection.step_at(clock.now()))
-            client._current.asks = client._current._pause = None  # look now, not when the step is over
+            here.serve(moves, version=version, step=step)
+            here.server.begin(here.server.collection.step_at(here.clock.now()))
+            look_again(client)
             client.tick()
             client.upload()
             assert (client.status().version, client.status().spent) == (int(version), spent)
         # Another question under the same name is another stream: it must wait for the next horizon.
-        serve(server, survey(moves.replace("changes = 2", "changes = 3"), version="5"))
-        days(client, server, clock, range(32, 34))
+        here.serve(moves.replace("changes = 2", "changes = 3"), version="5")
+        days(here, client, range(32, 34))
         assert client.status().spent == 2 * spent
-        serve(server, survey(moves.replace("changes = 2", "changes = 4"), version="6"))
-        assert days(client, server, clock, range(34, 40)) == [0] * 6
+        here.serve(moves.replace("changes = 2", "changes = 4"), version="6")
+        assert days(here, client, range(34, 40)) == [0] * 6
         assert client.status().spent == 2 * spent
 
 
@@ -138,66 +132,183 @@ WEAKER: list[tuple[str, dict[str, Any]]] = [
 def test_a_version_that_promises_less_is_refused_by_the_device(
     folder: Path, where: str, change: dict[str, Any]
 ) -> None:
-    """All clauses are in `tests/collection/test_weaker.py`."""
+    """All clauses are in `tests/collection/test_safety.py`."""
     first = replace(survey(TEXT), minimum_batch=100)
-    server, clock = LocalServer(first), ManualClock()
-    with device(folder, server, clock) as client:
-        assert days(client, server, clock, range(5, 6)) == [1]
-        serve(server, replace(first, version=2, **change))
-        assert days(client, server, clock, range(6, 8)) == [0, 0]
+    here = World(folder, first)
+    with here.device() as client:
+        assert days(here, client, range(5, 6)) == [1]
+        here.serve(replace(first, version=2, **change))
+        assert days(here, client, range(6, 8)) == [0, 0]
         status = client.status()
         assert (status.version, status.spent) == (1, UNITS_PER_EPSILON)
         assert status.counts["refused: weaker"] > 0
         assert status.trouble is not None
         assert status.trouble.startswith(f"weaker: {where}: ")
         assert status.trouble.endswith("to promise less, begin a new collection under a new name")
-        clock.advance(86400)
-        serve(server, replace(first, version=3))  # as much as before is a version again
-        assert days(client, server, clock, range(40, 41)) == [1]
+        here.clock.advance(86400)
+        here.serve(replace(first, version=3))  # as much as before is a version again
+        assert days(here, client, range(40, 41)) == [1]
         assert client.status().version == 3
 
 
 def test_memos_are_carried_over_and_not_paid_again(folder: Path) -> None:
-    server, clock = LocalServer(survey(MEMO)), ManualClock()
-    with device(folder, server, clock) as client:
+    here = World(folder, MEMO)
+    with here.device() as client:
         for step, home in ((5, 1), (6, 2)):
-            live(client, server, clock, step, home)
+            here.live(client, step, home=home)
         memos, spent = answers(client), client.status().spent
-        serve(server, survey(MEMO.replace('"A survey"', '"Still a survey"'), version="2"))
+        here.serve(MEMO.replace('"A survey"', '"Still a survey"'), version="2")
         for step, home in ((8, 1), (9, 2), (10, 1)):
-            assert live(client, server, clock, step, home) == 1
+            assert here.live(client, step, home=home) == 1
         assert client.status().version == 2
         assert client.status().spent == spent
         assert client.status().memos == {"page": 2}
-        live(client, server, clock, 11, 4)
+        here.live(client, 11, home=4)
         assert client.status().spent > spent
         assert answers(client).keys() == {1, 2, 4}
         assert {key: answers(client)[key] for key in (1, 2)} == memos
 
 
 def test_values_of_fields_that_changed_are_forgotten(folder: Path) -> None:
-    server, clock = LocalServer(survey(MEMO)), ManualClock()
-    with device(folder, server, clock) as client:
-        live(client, server, clock, 5, 5)
-        serve(server, survey(MEMO.replace("size = 6", "size = 3"), version="2"))
-        begin(server, clock, 6)
+    here = World(folder, MEMO)
+    with here.device() as client:
+        here.live(client, 5, home=5)
+        here.serve(MEMO.replace("size = 6", "size = 3"), version="2")
+        here.begin(6)
         # Another domain is another mechanism, whose memos the first version kept nothing apart for.
         assert client.tick() == 0
         assert client.status().counts["refused: budget"] == 1
         assert answers(client) == {}
-        with client._store.transaction():
-            assert client._store.recorded("home") is None  # 5 is no value of the field any more
+        with store_of(client).transaction():
+            assert store_of(client).recorded("home") is None  # 5 is no value of the field any more
 
 
 def test_another_process_changes_the_version(folder: Path) -> None:
-    server, clock = LocalServer(survey(TEXT)), ManualClock()
-    with device(folder, server, clock) as first, device(folder, server, clock) as second:
-        assert days(first, server, clock, range(5, 6)) == [1]
-        assert days(second, server, clock, range(6, 7)) == [1]
-        serve(server, survey(TEXT, version="2"))
-        begin(server, clock, 8)
+    here = World(folder, TEXT)
+    with here.device() as first, here.device() as second:
+        assert days(here, first, range(5, 6)) == [1]
+        assert days(here, second, range(6, 7)) == [1]
+        here.serve(TEXT, version="2")
+        here.begin(8)
         assert first.tick() == 1
         second.record("theme", "dark")  # by the version in force, which the other put there
         assert second.status().version == 2
         assert second.tick() == 0  # the ask is answered
         assert second.status().spent == first.status().spent == 3 * UNITS_PER_EPSILON
+
+
+POPULAR = {"kind": "histogram", "field": "theme", "epsilon": 1.0}
+TWO = collection_text(
+    privacy={"event": 2.0, "user": 20.0, "minimum_batch": 20},
+    fields={"theme": THEME},
+    questions={"popular": POPULAR, "again": POPULAR},
+)
+ASKS = "/v1/collections/survey/asks"
+Change = Callable[[dict[str, Any]], object]
+UNREADABLE: dict[str, tuple[str, Change]] = {
+    "an unknown mechanism": ("mechanism", lambda ask: ask["mechanism"].update(mechanism="Nope")),
+    "another mechanism's fields": ("ask", lambda ask: ask["mechanism"].update(buckets=2)),
+    "an unknown view": ("view", lambda ask: ask.update(view={"kind": "nope"})),
+    "no arc": ("cohort", lambda ask: ask.update(cohort={"start": -1, "length": 5})),
+    "an unknown key": ("ask", lambda ask: ask.update(mystery=1)),
+    "no ask": ("ask", lambda ask: ask.clear()),
+}
+
+
+class Failing(GRR):
+    """A mechanism that fails on the device."""
+
+    error: ClassVar[Exception] = OSError("no such device")
+
+    def randomize(self, values: Any, rng: Random) -> Reports:
+        raise self.error
+
+
+def asked(here: World, change: Change, *, copies: int = 0) -> None:
+    """Publish the asks of step 8, with the one of `popular` changed, or copied and the copies changed."""
+    here.begin(8)
+    document = json.loads(here.server.documents[ASKS]["payload"])
+    (popular,) = (ask for ask in document["asks"] if ask["question"] == "popular")
+    if copies:
+        popular = {**json.loads(json.dumps(popular)), "part": 1}
+        document["asks"].append(popular)
+    change(popular["ask"])
+    here.server.documents[ASKS] = seal(document, KEYS.private)
+
+
+@pytest.fixture
+def here(folder: Path) -> World:
+    return World(folder, TWO)
+
+
+@pytest.mark.parametrize("copies", [0, 1], ids=["alone", "with a part that can be read"])
+@pytest.mark.parametrize(("reason", "change"), UNREADABLE.values(), ids=UNREADABLE)
+def test_an_ask_that_cannot_be_read_is_refused_alone(here: World, reason: str, change: Change, copies: int) -> None:
+    asked(here, change, copies=copies)
+    with here.device() as client:
+        client.record("theme", "dark")
+        assert (client.tick(), client.upload(), client.tick()) == (1, 1, 0)
+        names = here.server.names.items()
+        assert [name.question for name, ask_id in names if here.server.reports.get(ask_id)] == ["again"]
+        assert client.status().counts == {f"refused: {reason}": 1, "sent": 1}
+        assert client.status().spent == 10**12
+
+
+def test_a_standing_ask_that_was_refused_for_its_other_part_stays_refused_out_of_reach(here: World) -> None:
+    asked(here, lambda ask: ask.update(view={"kind": "nope"}), copies=1)
+    with here.device() as client:
+        assert client.tick() == 1
+        here.server.faults = ["unreachable"] * 9
+        here.clock.set(here.collection.opens(9) + 1.0)
+        assert client.tick() == 1, "the other question alone"
+        assert client.status().counts == {"refused: view": 2}
+
+
+class Theirs(GRR):
+    """A mechanism of another package that works."""
+
+
+def ask_with(here: World, mechanism: GRR) -> None:
+    """Sign a collection whose question `popular` is asked with a mechanism, and ask it."""
+    spec = json.loads(json.dumps(here.collection.spec()))
+    spec["terms"]["popular"]["mechanisms"] = [mechanism.spec_id]
+    here.server.documents["/v1/collections/survey"] = seal(spec, KEYS.private)
+    asked(here, lambda ask: ask.update(mechanism=json.loads(json.dumps(mechanism.spec()))))
+
+
+@pytest.mark.parametrize("error", [OSError("no such device"), DecodeError("report", b"", "a report")], ids=repr)
+def test_a_mechanism_of_another_package_that_fails_costs_nothing_and_stops_no_other_question(
+    here: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setitem(MECHANISMS, "Failing", Failing)
+    monkeypatch.setattr(Failing, "error", error)
+    ask_with(here, Failing(epsilon=1.0, domain=3))
+    with here.device() as client:
+        client.record("theme", "dark")
+        assert (client.tick(), client.upload(), client.tick()) == (1, 1, 0)
+        assert client.status().counts == {"refused: mechanism": 1, "sent": 1}
+        assert client.status().spent == 10**12
+        for table in ("debits", "frozen", "states", "answers"):  # it leaves nothing behind
+            assert "popular" not in str(rows_of(client, f"SELECT * FROM {table}")), table
+
+
+def test_a_device_whose_disk_fails_does_not_take_that_for_an_error_of_another_packages_mechanism(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MECHANISMS, "Theirs", Theirs)
+    ask_with(here, Theirs(epsilon=1.0, domain=3))
+    add = Outbox.add
+
+    def full(outbox: Outbox, answer: Answer, **options: Any) -> None:
+        if answer.name.startswith("popular"):
+            raise LedgerUnavailable("database or disk is full")
+        add(outbox, answer, **options)
+
+    with here.device() as client:
+        client.record("theme", "dark")
+        with monkeypatch.context() as context:
+            context.setattr(Outbox, "add", full)
+            with pytest.raises(LedgerUnavailable):
+                client.tick()
+        assert (client.status().counts, client.status().spent) == ({}, 0)
+        assert (client.tick(), client.status().spent) == (2, 2 * 10**12)

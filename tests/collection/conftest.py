@@ -1,15 +1,13 @@
 """Collections that tests share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from hubbub.collection import Collection
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
 from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
+from hubbub.questions.collection import Collection
 
 FIELDS: dict[str, Domain] = {
     "theme": Categorical(["light", "dark"]),
@@ -33,6 +31,11 @@ QUESTIONS: dict[str, Question] = {
     "kept_time": Question.make(kind="memo", field="seconds", epsilon=1.0, permanent=2.0),
 }
 VALUES: dict[str, Any] = {"theme": "dark", "level": 3, "seconds": 7.5, "word": "yes", "plugins": {"b", "a"}}
+
+
+def each(table: dict[str, list[Any]]) -> list[tuple[str, Any]]:
+    """The pairs of a table: each key with each of its values."""
+    return [(key, value) for key, values in table.items() for value in values]
 
 
 def make(**options: Any) -> Collection:

@@ -1,7 +1,5 @@
 """Formats of files and signed documents: an older document is upgraded, a newer one refused."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -10,8 +8,8 @@ import pytest
 from hubbub.authoring import load_collection
 from hubbub.authoring.check import open_collection
 from hubbub.authoring.toml import EXAMPLE
-from hubbub.collection import Collection, Keys, seal
-from hubbub.collection.formats import DocumentFormat
+from hubbub.collection import Keys, SignedCollection, seal
+from hubbub.collection.sealing import DocumentFormat
 from hubbub.core.migrations import UnknownFormat
 
 KEYS = Keys(b"k" * 32)
@@ -58,4 +56,4 @@ def test_a_newer_document_is_refused_by_its_number() -> None:
 @pytest.mark.parametrize("format", [None, "1", True, 1.5, [], 0, -1])
 def test_a_format_that_is_none_is_refused(format: Any) -> None:
     with pytest.raises(UnknownFormat):
-        Collection.from_spec({**load_collection(EXAMPLE).spec(), "format": format})
+        SignedCollection.from_spec({**load_collection(EXAMPLE).spec(), "format": format})

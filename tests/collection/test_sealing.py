@@ -1,7 +1,5 @@
 """Sealed documents: only a trusted key and the canonical spelling are accepted."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path
@@ -13,10 +11,11 @@ from hypothesis import strategies as st
 
 from hubbub.authoring import UnsafeCollection, open_collection
 from hubbub.authoring.toml import EXAMPLE, read_collection
-from hubbub.collection import Collection, Keys, open_sealed, seal
+from hubbub.collection import Keys, open_sealed, seal
 from hubbub.collection.sealing import sign, tag_of, verify
 from hubbub.core.domain import Numeric
 from hubbub.core.errors import DecodeError, InvalidValue
+from hubbub.questions.collection import Collection
 from tests.collection.conftest import make
 
 KEYS, OTHER = Keys(b"k" * 32), Keys(b"o" * 32)

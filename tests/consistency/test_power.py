@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np
@@ -53,8 +51,8 @@ def test_near_and_above_one(n, deviation):
 def test_order_is_kept_where_the_quadrature_changes():
     # Around 24 deviations, neighbours are summed over different nodes.
     law = PowerLaw(1_000_000, 0.002, 2.0)
-    for step in (1e-9, np.spacing(0.048)):
-        assert (np.diff(law.means(0.048 + step * np.arange(-1000, 1000))) >= 0).all()
+    for step in (1e-9, float(np.spacing(0.048))):
+        assert (np.diff(law.means(0.048 + step * np.arange(-1000.0, 1000.0))) >= 0).all()
 
 
 def test_equal_observations_get_equal_means():

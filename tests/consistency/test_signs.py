@@ -1,10 +1,8 @@
 """Post-processing of ternary estimates: its constraints hold, and it brings estimates nearer to the truth."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -12,24 +10,20 @@ import hubbub as hb
 from hubbub.consistency import capped, capped_signs, clip_means, conditional_means
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from tests.consistency.estimates import made
 
 numbers = arrays(np.float64, st.integers(1, 20), elements=st.floats(-2, 2, allow_nan=False).map(lambda x: round(x, 3)))
 
 
-def shares(value) -> Estimate:
-    return Estimate(value, np.full(len(value), 0.01), 500)
-
-
 def means(value) -> Estimate:
-    return Estimate(value, np.full(len(value), 0.01), 500, kind="quantity")
+    return made(value, kind="quantity", noise=None)
 
 
 @given(numbers, st.data())
-@settings(deadline=None)
 def test_capped_frequencies_are_possible(value, data):
     most = data.draw(st.integers(0, len(value)))
     for exactly in (False, True):
-        result = capped(shares(value), most, exactly=exactly)
+        result = capped(made(value), most, exactly=exactly)
         assert result.bias == "consistent"
         assert ((result.value >= 0) & (result.value <= 1)).all()
         assert result.value.sum() <= most + 1e-9
@@ -38,22 +32,21 @@ def test_capped_frequencies_are_possible(value, data):
 
 
 @given(numbers, st.data())
-@settings(deadline=None)
 def test_means_and_frequencies_belong_together(value, data):
     frequency = data.draw(arrays(np.float64, len(value), elements=st.floats(-1, 2, allow_nan=False)))
-    mean, share = capped_signs(means(value), shares(frequency), min(2, len(value)))
+    mean, share = capped_signs(means(value), made(frequency), min(2, len(value)))
     assert (np.abs(mean.value) <= share.value + 1e-12).all()
     assert share.value.sum() <= 2 + 1e-9
 
 
 def test_what_is_possible_already_stays():
     value = np.array([0.5, 0.25, 0.0])
-    assert capped(shares(value), 2).value.tolist() == value.tolist()
+    assert capped(made(value), 2).value.tolist() == value.tolist()
     assert clip_means(means(-value)).value.tolist() == (-value).tolist()
 
 
 def test_conditional_means_are_cut_and_know_what_they_do_not_know():
-    result = conditional_means(means([0.5, -0.1, 0.2]), shares([0.25, 0.5, 0.0]))
+    result = conditional_means(means([0.5, -0.1, 0.2]), made([0.25, 0.5, 0.0]))
     assert result.value.tolist() == pytest.approx([1.0, -0.2, 0.0])
     assert result.variance[2] == np.inf
     assert result.bias == "heuristic"
@@ -61,11 +54,11 @@ def test_conditional_means_are_cut_and_know_what_they_do_not_know():
 
 def test_what_does_not_fit_is_refused():
     for call in (
-        lambda: capped(shares([0.5]), 2),
+        lambda: capped(made([0.5]), 2),
         lambda: capped(means([0.5]), 1),
-        lambda: capped_signs(means([0.5, 0.5]), shares([0.5]), 1),
-        lambda: capped_signs(shares([0.5]), shares([0.5]), 1),
-        lambda: conditional_means(means([0.5, 0.5]), shares([0.5])),
+        lambda: capped_signs(means([0.5, 0.5]), made([0.5]), 1),
+        lambda: capped_signs(made([0.5]), made([0.5]), 1),
+        lambda: conditional_means(means([0.5, 0.5]), made([0.5])),
     ):
         with pytest.raises(InvalidValue):
             call()

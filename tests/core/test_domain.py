@@ -1,6 +1,5 @@
-from __future__ import annotations
-
 import json
+import math
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -43,7 +42,7 @@ def test_specs_round_trip(domain: Domain):
 @pytest.mark.parametrize("domain", DOMAINS, ids=str)
 def test_a_domain_is_frozen(domain: Domain):
     with pytest.raises(AttributeError):
-        domain.size = 7  # type: ignore[misc]
+        domain.size = 7
 
 
 json_values = st.recursive(
@@ -99,35 +98,31 @@ def test_ordinal_codes_are_the_values(values: list[int]):
     assert Ordinal(9).encode(np.array(values, dtype=np.uint8)).tolist() == values
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        [-1],
-        [9],
-        [0, 9],
-        [0.0],
-        ["1"],
-        [None],
-        [True],
-        [[1, 2]],
-        [[1], [2, 3]],
-        [1 << 70],
-        np.uint64([1 << 63]),
-        None,
-        {1},
-    ],
-    ids=str,
-)
-def test_ordinal_refuses_what_is_not_in_it(values: Any):
-    with pytest.raises(InvalidValue, match="values"):
-        Ordinal(9).encode(values)
+OUTSIDE: list[tuple[Domain, list[Any]]] = [
+    (Ordinal(9), [[-1], [9], [0, 9], [0.0], ["1"], [None], [True], [[1, 2]], [[1], [2, 3]], [1 << 70], None, {1}]),
+    (Ordinal(9), [np.array([1 << 63], dtype=np.uint64)]),
+    (Categorical(["red", "green"]), [["Red"], ["red", ""], [0], [None], [["red"]], 5, None, "r"]),
+    (Numeric(-1.5, 2.5, cells=8), [[math.nan], [math.inf], [-1.51], [2.51], ["1"], [None], [[0.0]], [1j], [[0.1], []]]),
+    (Strings(longest=12), [["x" * 13], ["\u20ac" * 5], [5], [None], [b"a"], None, 7, b"bytes", {"a": 1}, ["\ud800"]]),
+    (Sets(Ordinal(9), most=3), [5, None, [5], [None], [{9}], [{-1}], [[1, 1]], [{1, 2, 3, 4}], ["12"], [{0.5}]]),
+]
+
+
+@pytest.mark.parametrize(("domain", "values"), [(each, values) for each, some in OUTSIDE for values in some], ids=ascii)
+def test_what_is_not_in_a_domain_is_refused(domain: Domain, values: Any):
+    with pytest.raises(InvalidValue, match="red" if isinstance(domain, Categorical) else "values"):
+        domain.encode(values)
 
 
 def test_one_value_is_a_batch_of_one():
-    assert Ordinal(9).encode(4).tolist() == [4]
-    assert Categorical(["a", "b"]).encode("b").tolist() == [1]
-    assert Numeric(0, 1, cells=2).encode(0.7).tolist() == [1]
-    assert Strings(longest=5).encode("hello").tolist() == [fingerprint("hello")]
+    single: list[tuple[Domain, Any, int]] = [
+        (Ordinal(9), 4, 4),
+        (Categorical(["a", "b"]), "b", 1),
+        (Numeric(0, 1, cells=2), 0.7, 1),
+        (Strings(longest=5), "hello", fingerprint("hello")),
+    ]
+    for domain, value, code in single:
+        assert domain.encode(value).tolist() == [code]
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=str)
@@ -138,11 +133,8 @@ def test_no_values_are_an_empty_batch(domain: Domain):
 def test_categorical_codes():
     colours = Categorical(["red", "green", "blue"])
     assert colours.encode(np.array(["blue", "red"])).tolist() == [2, 0]
-    assert colours.encode(value for value in ("green",)).tolist() == [1]
+    assert colours.encode(("green",)).tolist() == [1]
     assert colours.labels == ("red", "green", "blue")
-    for values in (["Red"], ["red", ""], [0], [None], [["red"]], 5, None, "r"):
-        with pytest.raises(InvalidValue, match="red"):
-            colours.encode(values)
 
 
 @given(st.floats(-1.5, 2.5))
@@ -153,27 +145,10 @@ def test_numeric_cells_hold_their_values(number: float):
     assert len(domain.labels) == 8
 
 
-@pytest.mark.parametrize(
-    "values", [[float("nan")], [float("inf")], [-1.51], [2.51], ["1"], [None], [[0.0]], [1j], [[0.1], []]]
-)
-def test_numeric_refuses_what_is_not_in_it(values: Any):
-    with pytest.raises(InvalidValue, match="values"):
-        Numeric(-1.5, 2.5, cells=8).encode(values)
+RANGES = [(0, 0, 2), (1, 0, 2), (0, math.inf, 2), (math.nan, 1, 2), (0, 1, 1), (0, 1, 2.0)]
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "cells"),
-    [
-        (0, 0, 2),
-        (1, 0, 2),
-        (0, float("inf"), 2),
-        (float("nan"), 1, 2),
-        (0, 1, 1),
-        (0, 1, 2.0),
-        (-1.7e308, 1.7e308, 4),
-        (0, 10**400, 4),
-    ],
-)
+@pytest.mark.parametrize(("low", "high", "cells"), [*RANGES, (-1.7e308, 1.7e308, 4), (0, 10**400, 4)])
 def test_ranges_that_are_none_are_refused(low: Any, high: Any, cells: Any):
     with pytest.raises(InvalidValue):
         Numeric(low, high, cells=cells)
@@ -184,28 +159,10 @@ def test_strings_are_fingerprints(words: list[str]):
     assert Strings(longest=12).encode(words).tolist() == [fingerprint(word) for word in words]
 
 
-@pytest.mark.parametrize(
-    "values", [["x" * 13], ["\u20ac" * 5], [5], [None], [b"a"], None, 7, b"bytes", {"a": 1}, ["\ud800"]]
-)
-def test_strings_refuse_the_rest(values: Any):
-    with pytest.raises(InvalidValue, match="values"):
-        Strings(longest=12).encode(values)
-
-
 def test_sets_are_padded_and_sorted():
-    assert Sets(Ordinal(9), most=3).encode([{8, 1}, [3], frozenset(), np.array([0, 2, 4])]).tolist() == [
-        [1, 8, -1],
-        [3, -1, -1],
-        [-1, -1, -1],
-        [0, 2, 4],
-    ]
+    codes = Sets(Ordinal(9), most=3).encode([{8, 1}, [3], frozenset(), np.array([0, 2, 4])])
+    assert codes.tolist() == [[1, 8, -1], [3, -1, -1], [-1, -1, -1], [0, 2, 4]]
     assert Sets(Categorical(["x", "y"]), most=2).encode([{"y"}]).tolist() == [[1, -1]]
-
-
-@pytest.mark.parametrize("values", [5, None, [5], [None], [{9}], [{-1}], [[1, 1]], [{1, 2, 3, 4}], ["12"], [{0.5}]])
-def test_sets_refuse_the_rest(values: Any):
-    with pytest.raises(InvalidValue, match="values"):
-        Sets(Ordinal(9), most=3).encode(values)
 
 
 @pytest.mark.parametrize(("items", "most"), [(Strings(5), 2), (Ordinal(4), 0), (Ordinal(4), 5), (4, 2)])

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 from dataclasses import FrozenInstanceError, replace
 from statistics import NormalDist
@@ -8,6 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from rich.console import Console
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
@@ -54,13 +54,6 @@ def test_intervals_are_normal(level: float):
 def test_levels_are_probabilities(level: float):
     with pytest.raises(InvalidValue, match="level"):
         Estimate(value=[0.2], variance=[0.01], n=10).interval(level)
-
-
-def test_intervals_cover():
-    # 20,000 normal errors: 95% coverage to 5 standard deviations (0.8%), failure probability 6e-7.
-    error = np.random.default_rng(3).normal(0, 0.1, 20_000)
-    low, high = Estimate(value=0.5 + error, variance=np.full(20_000, 0.01), n=10).interval(0.95)
-    assert abs(np.mean((low <= 0.5) & (high >= 0.5)) - 0.95) < 0.008
 
 
 # -- linear -----------------------------------------------------------------------------------------------------------
@@ -126,15 +119,12 @@ def test_a_population_adds_its_sampling_variance():
     population = sample.of_population(4000)
     clipped = np.clip(VALUE, 0, 1)
     assert population.variance == pytest.approx(sample.variance + clipped * (1 - clipped) / 1000 * 0.75)
-    assert population.value is sample.value or population.value.tolist() == sample.value.tolist()
+    assert population.value.tolist() == sample.value.tolist()
     assert population.noise is not None
     assert population.noise.sampling == pytest.approx(0.75 / 1000)
     assert sample.of_population(1000).variance.tolist() == pytest.approx(sample.variance.tolist())
-
-
-def test_a_population_is_not_smaller_than_its_part():
     with pytest.raises(InvalidValue, match="size"):
-        estimate(NOISES["negative"]).of_population(999)
+        sample.of_population(999)
 
 
 def test_a_total_of_a_sample_is_sure():
@@ -186,13 +176,15 @@ def test_html_is_escaped():
     assert "&quot;&amp;&#x27;" in page
 
 
-def test_a_table_shows_the_largest_with_intervals():
-    from rich.console import Console
-
-    shares = Estimate(value=np.linspace(1, 0, 30), variance=np.full(30, 1e-4), n=12345)
+def shown(estimate: Estimate) -> str:
+    """The table of an estimate, as text."""
     console = Console(file=io.StringIO(), width=100, record=True)
-    console.print(shares)
-    text = console.export_text()
+    console.print(estimate)
+    return console.export_text()
+
+
+def test_a_table_shows_the_largest_with_intervals():
+    text = shown(Estimate(value=np.linspace(1, 0, 30), variance=np.full(30, 1e-4), n=12345))
     assert "12,345 reports" in text
     assert "10 more" in text
     assert "0.9804 to 1 " in text  # 1.02 is no share
@@ -200,16 +192,7 @@ def test_a_table_shows_the_largest_with_intervals():
 
 
 def test_labels_in_a_table_are_not_markup():
-    from rich.console import Console
-
-    console = Console(file=io.StringIO(), width=100, record=True)
-    console.print(replace(estimate(NOISES["negative"]), labels=HOSTILE))
-    assert "[bold]red[/bold] [/x]" in console.export_text()
-
-
-def test_labels_in_a_plot_are_not_formulas():
-    axes = replace(estimate(NOISES["negative"]), labels=HOSTILE).plot()
-    axes.figure.savefig(io.BytesIO())
+    assert "[bold]red[/bold] [/x]" in shown(replace(estimate(NOISES["negative"]), labels=HOSTILE))
 
 
 def test_repr_is_short():
@@ -219,9 +202,6 @@ def test_repr_is_short():
 
 
 def test_plots_are_axes_without_a_display():
-    import matplotlib
-
-    matplotlib.use("agg")
     labelled = replace(estimate(NOISES["negative"]), labels=("a", "b", "c", "d"))
     axes = labelled.plot(most=3)
     assert axes.get_xlabel() == "share of 1,000 reports"
@@ -229,7 +209,9 @@ def test_plots_are_axes_without_a_display():
     assert len(axes.patches) == 3
     again = labelled.plot(ax=axes, color="red")
     assert again is axes
-    axes.figure.savefig(io.BytesIO())
+    for drawn in (axes, replace(labelled, labels=HOSTILE).plot()):  # labels are not formulas
+        assert isinstance(drawn.figure, Figure)
+        drawn.figure.savefig(io.BytesIO())
 
 
 def test_a_value_of_which_nothing_is_known_spoils_only_the_sums_it_is_in() -> None:
@@ -244,7 +226,7 @@ def test_an_interval_around_another_centre_holds_the_value_too():
     assert low.round(3).tolist() == [0.0, 0.304, 8.704]
     assert high.round(3).tolist() == [1.196, 0.696, 9.096]
     both = smooth.linear([1, 1, 0])
-    assert (both.value.tolist(), both.centre.tolist()) == ([0.5], [1.5])
+    assert (both.value.tolist(), both.centre) == ([0.5], np.array([1.5]))
     with pytest.raises(InvalidValue, match="centre"):
         Estimate([0.0], [0.0], 1, centre=[0.0, 1.0])
 
@@ -291,10 +273,6 @@ def test_bounds_are_two_numbers_in_order():
 
 def test_tables_show_what_is_possible():
     shares = Estimate([1.05, -0.05], [0.01, 0.01], n=9)
-    from rich.console import Console
-
-    console = Console(file=io.StringIO(), width=100, record=True)
-    console.print(shares)
-    text = console.export_text() + repr(shares) + shares._repr_html_()
+    text = shown(shares) + repr(shares) + shares._repr_html_()
     assert "1.05" not in text
     assert "-0.05" not in text

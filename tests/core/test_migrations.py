@@ -1,7 +1,5 @@
 """Numbered migrations: each version from the one before, all in one transaction; newer versions are left unchanged."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from pathlib import Path

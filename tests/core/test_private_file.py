@@ -1,7 +1,5 @@
 """A file that only its owner can read; an existing file is never opened, and so never closed."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

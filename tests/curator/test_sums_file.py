@@ -1,7 +1,5 @@
 """The state file of running sums: the rules of a release's, and noise that is drawn when a value comes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A collector whose planes are late for a while: an alarm is raised, and cleared if enough hours pass."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,10 +7,8 @@ import numpy as np
 
 from hubbub import Random
 from hubbub.authoring.toml import load_alarms, load_collection
-from hubbub.collection import Keys, ManualClock
 from hubbub.service.collector.collector import Collector
-from hubbub.service.store.sqlite import SqliteStore
-from tests.dashboard.pages_fleet import PageFleet
+from tests.dashboard.pages_fleet import PageFleet, serve
 from tests.shared.small_collections import collection_text
 
 START = 500_000 * 3600.0
@@ -49,25 +45,12 @@ PLANES = collection_text(
 
 def planes(hours: int, *, first: int = 12, last: int = 16, n: int = 4000) -> Collector:
     """A number of hours, in which 10% of planes are late, and from one hour to another 40%."""
-    collection, clock = load_collection(PLANES), ManualClock(START)
+    collection = load_collection(PLANES)
 
     def values(step: int) -> Mapping[str, Any]:
         hour = step - round(START / 3600)
         late = 0.4 if first <= hour <= last else 0.1
         return {"delay": np.searchsorted([0.2, 1 - late, 1.0], (Random(seed=step).uint32(n) + 0.5) / 2**32)}
 
-    fleet = PageFleet(collection, n, values, seed=3)
-    collector = Collector(
-        [collection],
-        SqliteStore(":memory:"),
-        clock=clock,
-        keys=Keys.new(),
-        rng=Random(seed=9),
-        alarms={"planes": load_alarms(PLANES)},
-    )
-    while clock.now() < START + 3600 * hours:
-        until = collector.tick()
-        fleet.answer(collector)
-        clock.set(until)
-    collector.tick()
-    return collector
+    alarms = {"planes": load_alarms(PLANES)}
+    return serve([PageFleet(collection, n, values, seed=3)], start=START, seconds=3600 * hours, alarms=alarms)

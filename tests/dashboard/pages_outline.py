@@ -63,3 +63,13 @@ class Outline(HTMLParser):
     def all(self, tag: str) -> list[Element]:
         """The elements of this name, in order."""
         return [element for element in self.elements if element.tag == tag]
+
+    def having(self, tag: str, name: str, value: str) -> list[Element]:
+        """The elements of this name with an attribute, in order."""
+        return [element for element in self.all(tag) if element.given.get(name) == value]
+
+    def bars(self) -> dict[str, Element]:
+        """The rows of all tables of bars, by label."""
+        return {
+            row.below[0].text: row for table in self.having("table", "class", "bars") for row in table.all("tr")[1:]
+        }

@@ -1,18 +1,20 @@
 """Asking for pages: straight from the application, or over a port."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import uvicorn
+from starlette.applications import Starlette
 
-from hubbub.dashboard.app import dashboard
+from hubbub.dashboard.pages import dashboard, routes
+from hubbub.dashboard.reader import Reader
 from hubbub.service.collector.collector import Collector
 from hubbub.service.http.problems import Tokens
 from hubbub.service.http.server import bind, create_app
 from hubbub.service.http.service import Service
+from tests.dashboard.pages_outline import Outline
 
 TOKEN = "a-token-for-the-tests-of-pages"
 
@@ -27,6 +29,13 @@ class Answered(NamedTuple):
     @property
     def text(self) -> str:
         return self.body.decode()
+
+    @property
+    def page(self) -> Outline:
+        return Outline(self.text)
+
+
+Get: TypeAlias = Callable[[str], Answered]
 
 
 def ask(app: Any, path: str, *, headers: dict[str, str] | None = None) -> Answered:
@@ -58,6 +67,12 @@ def ask(app: Any, path: str, *, headers: dict[str, str] | None = None) -> Answer
     asyncio.run(app(scope, receive, send))
     decoded = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return Answered(sent[0]["status"], decoded, b"".join(message.get("body", b"") for message in sent[1:]))
+
+
+def pages_of(collector: Collector) -> Get:
+    """A page of a collector, for everyone."""
+    app = Starlette(routes=routes(Reader(Service(collector))))
+    return lambda path: ask(app, path)
 
 
 class Site:

@@ -1,17 +1,13 @@
 """Alarms on the pages: a banner while one is raised, marks over time, and all of them with what they promise."""
 
-from __future__ import annotations
-
 import pytest
-from starlette.applications import Starlette
 
-from hubbub.dashboard.app import ServiceReader
-from hubbub.dashboard.pages import routes
-from hubbub.service.collector.collector import Collector
+from hubbub.dashboard.reader import Reader
+from hubbub.service.collector.collector import Collector, example_collector
 from hubbub.service.http.service import Service
 from tests.dashboard.alarm_pages import planes
 from tests.dashboard.pages_outline import Element, Outline
-from tests.dashboard.pages_visit import ask
+from tests.dashboard.pages_visit import pages_of
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +21,11 @@ def over() -> Collector:
 
 
 def page(collector: Collector, path: str) -> Outline:
-    return Outline(ask(Starlette(routes=routes(ServiceReader(Service(collector)))), path).text)
+    return pages_of(collector)(path).page
 
 
 def banners(outline: Outline) -> list[Element]:
-    return [element for element in outline.all("div") if element.given.get("role") == "alert"]
+    return outline.having("div", "role", "alert")
 
 
 @pytest.mark.parametrize("path", ["/results/planes", "/results/planes/delays", "/results/planes/delays?value=2"])
@@ -47,9 +43,7 @@ def test_other_pages_and_other_questions_have_no_banner(raised: Collector, over:
 
 
 def test_every_alarm_is_there_with_its_guarantee_in_words(over: Collector):
-    (section,) = [
-        element for element in page(over, "/results/planes").all("section") if element.given.get("id") == "alarms"
-    ]
+    (section,) = page(over, "/results/planes").having("section", "id", "alarms")
     assert "All together: at most one false alarm in 30 days on average" in section.text
     assert "planes that are <late>" in section.text
     assert "Raised above" in section.text
@@ -60,29 +54,23 @@ def test_every_alarm_is_there_with_its_guarantee_in_words(over: Collector):
 
 def marked(outline: Outline) -> list[bool]:
     """Whether each step of the chart is shaded, oldest first."""
-    (figure,) = [element for element in outline.all("figure") if element.given.get("id") == "q-delays-time"]
+    (figure,) = outline.having("figure", "id", "q-delays-time")
     return ["data-alarm" in row.given for row in figure.all("tr")[1:]][::-1]
 
 
 def test_steps_with_an_alarm_are_marked(over: Collector):
-    alarms = ServiceReader(Service(over)).alarms("planes")
+    alarms = Reader(Service(over)).alarms("planes")
     steps = {(event.alarm, event.state): event.step for event in alarms.events if event.alarm == "late"}
     (release, *_) = over.releases("planes", "delays", first=0, last=1 << 40, most=1000)
     shaded = marked(page(over, "/results/planes/delays?value=2"))
     first, last = (steps["late", state] - release.step for state in ("raised", "cleared"))
     assert all(shaded[first:last])
     assert not any(shaded[:first])
-    drawn = [
-        element
-        for element in page(over, "/results/planes/delays?value=2").all("path")
-        if element.given["class"] == "alarmed"
-    ]
+    drawn = page(over, "/results/planes/delays?value=2").having("path", "class", "alarmed")
     assert len(drawn) == sum(shaded)
 
 
 def test_without_alarms_nothing_is_said_of_them():
-    from hubbub.service.collector.example import example_collector
-
     outline = page(example_collector(), "/results/themes")
     assert banners(outline) == []
-    assert [element for element in outline.all("section") if element.given.get("id") == "alarms"] == []
+    assert outline.having("section", "id", "alarms") == []

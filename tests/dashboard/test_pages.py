@@ -1,24 +1,28 @@
-"""Every page: sound markup, nothing from elsewhere, nothing that only a pointer or a program can get at."""
-
-from __future__ import annotations
+"""Every page: sound markup, nothing from elsewhere; the notice of a clock in doubt, and the rates of the last hour."""
 
 import json
 import re
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 
-from hubbub.dashboard.app import ServiceReader
+from hubbub.authoring import load_collection
+from hubbub.authoring.toml import EXAMPLE
+from hubbub.collection import Keys, ManualClock
+from hubbub.dashboard.ingest import rate_now
 from hubbub.dashboard.layout import NAMES, address
+from hubbub.dashboard.meter import Meter
 from hubbub.dashboard.pages import routes
+from hubbub.dashboard.reader import Reader
+from hubbub.service.base.trusted_clock import ClockReading, TrustedClock
 from hubbub.service.collector.collector import Collector
 from hubbub.service.http.service import Service
+from hubbub.service.store.sqlite import SqliteStore
 from tests.dashboard.pages_outline import Outline
+from tests.dashboard.pages_visit import Get, ask, pages_of
 
-Get = Callable[[str], Any]
 PAGES = [
     "/",
     "/results/emoji",
@@ -44,7 +48,7 @@ PAGES = [
 def page(request: pytest.FixtureRequest, get: Get) -> Outline:
     answered = get(request.param)
     assert answered.status == (404 if request.param.endswith("nothing") else 200)
-    return Outline(answered.text)
+    return answered.page
 
 
 def test_ids_are_unique_and_whatever_is_referred_to_is_there(page: Outline):
@@ -140,10 +144,8 @@ def test_links_lead_somewhere(get: Get):
         answered = get(bare)
         assert answered.status == 200, bare
         if answered.headers["content-type"].startswith("text/html"):
-            outline = Outline(answered.text)
-            left += [
-                element.given[name] for element in outline.elements for name in ("href", "src") if name in element.given
-            ]
+            given = [element.given for element in answered.page.elements]
+            left += [attributes[name] for attributes in given for name in ("href", "src") if name in attributes]
     assert {path for path in PAGES if "value=" not in path and "nothing" not in path} <= seen
 
 
@@ -164,9 +166,7 @@ def test_uplot_is_there_with_its_licence(get: Get):
 
 
 def test_one_collection_needs_no_overview(collector: Collector):
-    from tests.dashboard.pages_visit import ask
-
-    class One(ServiceReader):
+    class One(Reader):
         def collections(self) -> Any:
             return list(super().collections())[:1]
 
@@ -182,6 +182,101 @@ def test_a_value_that_is_not_there_is_not_an_error(get: Get):
 
 
 def test_the_spec_is_shown_as_devices_get_it(get: Get, collector: Collector):
-    (text,) = Outline(get("/collections/emoji").text).all("pre")
+    (text,) = get("/collections/emoji").page.all("pre")
     assert json.loads(text.text) == collector.collections["emoji"].spec()
     assert collector.collections["emoji"].collection_id in get("/collections/emoji").text
+
+
+NOTICED_ON = [
+    "/results/themes",
+    "/results/themes/popular",
+    "/ingest/themes",
+    "/privacy/themes",
+    "/collections/themes",
+    "/",
+]
+
+
+@pytest.mark.parametrize("path", NOTICED_ON)
+@pytest.mark.parametrize(("days", "way"), [(40, "40 days ahead of"), (-2, "2 days behind"), (1096, "3 years ahead of")])
+def test_every_page_says_that_the_clock_is_in_doubt_or_has_moved(path: str, days: int, way: str):
+    reading = ClockReading(1e9, 100.0, "boot")
+    clock = TrustedClock(None, hold=300.0, read=lambda: reading)
+    # Two collections: an overview is a page of its own then.
+    both = [load_collection(EXAMPLE), load_collection(EXAMPLE.replace('name = "themes"', 'name = "other"'))]
+    collector = Collector(both, SqliteStore(":memory:"), clock=clock, keys=Keys.new())
+    get = pages_of(collector)
+
+    def notices() -> list[str]:
+        return [element.text for element in get(path).page.having("p", "role", "alert")]
+
+    assert notices() == []
+    reading = ClockReading(1e9 + 86400 * days, 110.0, "boot")
+    (doubt,) = notices()
+    assert doubt.startswith("The clock is in doubt: it says ")
+    assert way in doubt
+    assert "goes on by 2001-09-09T01:46:50Z" in doubt
+    assert "believed in 5 minutes" in doubt
+    reading = ClockReading(1e9 + 86400 * days + 300, 410.0, "boot")
+    (moved,) = notices()
+    assert moved.startswith("The clock has moved")
+    assert way in moved
+    reading = ClockReading(1e9 + 311, 411.0, "boot")
+    assert notices() == []
+
+
+def test_nothing_is_lost_between_intervals_and_nothing_counted_twice():
+    clock = ManualClock(1000.0)
+    meter = Meter(clock, seconds=10.0, keep=50)
+    for second in range(400):
+        meter.add({("a", "accepted"): 3, ("a", "late"): 1, ("a", "duplicate"): 9, ("b", "accepted"): second})
+        clock.advance(1.0)
+    intervals = meter.intervals("a")
+    assert sum(interval.accepted for interval in intervals) == 1200
+    assert sum(interval.rejected for interval in intervals) == 400
+    assert all(after.start - before.start == 10.0 for before, after in pairwise(intervals))
+    assert round(rate_now(intervals), 3) == 3.0
+
+
+def test_what_is_old_is_forgotten_and_memory_is_bounded():
+    clock = ManualClock(0.0)
+    meter = Meter(clock, seconds=1.0, keep=10)
+    for _ in range(10_000):
+        meter.add({("a", "accepted"): 1})
+        clock.advance(1.0)
+    assert len(meter._counts["a"]) <= 21
+    intervals = meter.intervals("a")
+    assert (len(intervals), intervals[-1].start) == (10, 10_000.0)
+    clock.advance(1000.0)
+    assert sum(interval.accepted for interval in meter.intervals("a")) == 0
+
+
+def test_a_clock_that_jumps_breaks_nothing():
+    clock = ManualClock(5000.0)
+    meter = Meter(clock)
+    meter.add({("a", "accepted"): 1})
+    clock.set(100.0)
+    meter.add({("a", "accepted"): 1})
+    assert [interval.accepted for interval in meter.intervals("a")] == [2]
+    assert all(interval.seconds > 0 for interval in meter.intervals("a"))
+    assert meter.intervals("unknown")[0].accepted == 0
+
+
+def test_what_came_before_a_restart_is_shown_minute_by_minute():
+    clock = ManualClock(60_090.0)
+    meter = Meter(clock, earlier={"a": [(997, 600, 6), (1000, 60, 0), (1001, 30, 1)], "b": []})
+    meter.add({("a", "accepted"): 5})
+    clock.advance(15.0)
+    intervals = meter.intervals("a")
+    assert [(interval.start, interval.seconds, interval.accepted, interval.rejected) for interval in intervals] == [
+        (59_820.0, 60.0, 600, 6),
+        (59_880.0, 60.0, 0, 0),
+        (59_940.0, 60.0, 0, 0),
+        (60_000.0, 60.0, 60, 0),
+        (60_060.0, 30.0, 30, 1),
+        (60_090.0, 10.0, 5, 0),
+        (60_100.0, 5.0, 0, 0),
+    ]
+    assert len(meter.intervals("b")) == 2
+    clock.advance(3600.0)
+    assert {interval.seconds for interval in meter.intervals("a")[:-1]} == {10.0}

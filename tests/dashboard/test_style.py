@@ -1,7 +1,5 @@
 """The stylesheet and the programs: light and dark, legible in both, nothing from elsewhere."""
 
-from __future__ import annotations
-
 import re
 from importlib.resources import files
 

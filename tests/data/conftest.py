@@ -1,11 +1,11 @@
 """What the tests of the data share: the user's own cache, filled once, and a toy package of our own."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,19 +42,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Datase
                 data = content.encode() if isinstance(content, str) else b""
                 info.size = len(data)
                 archive.addfile(info, io.BytesIO(data))
-        return Dataset(
-            name="toy",
-            title="Toy",
-            content="a toy",
-            package="hubbubtoy",
-            version="1.0",
-            kind="sdist",
-            sha256=digest(package),
-            size=package.stat().st_size,
-            members=wanted,
-            licence="none",
-            terms="none",
-            source="this test",
-        )
+        made: dict[str, Any] = {"sha256": digest(package), "size": package.stat().st_size, "members": wanted}
+        return replace(CATALOG["retail"], name="toy", package="hubbubtoy", version="1.0", kind="sdist", **made)
 
     return make

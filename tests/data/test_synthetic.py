@@ -4,8 +4,6 @@ With the seed fixed the tests are deterministic; a right generator would fail fo
 would notice a wrong one is shown on distributions a little off.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -16,11 +14,12 @@ from scipy.special import chdtrc, ndtr
 
 from hubbub.core.errors import InvalidValue
 from hubbub.data import categorical, gaussian_bins, geometric, sparse_vectors, uniform, zipf, zipf_weights
+from hubbub.data.baskets import independent_baskets
 from hubbub.mechanisms.ternary.vectors import INDEX_SHIFT
 from hubbub.random.source import Random
 
 N = 200_000
-Weights = NDArray[np.float64]
+Weights = NDArray[np.floating[Any]]
 
 
 def bins(mean: float, deviation: float) -> Weights:
@@ -76,7 +75,7 @@ def test_the_ends() -> None:
     ("field", "call"),
     [
         ("n", lambda rng: zipf(-1, 3, 1.0, rng)),
-        ("n", lambda rng: uniform(1.5, 3, rng)),
+        ("n", lambda rng: uniform(1.5, 3, rng)),  # type: ignore[arg-type]
         ("domain", lambda rng: uniform(1, 0, rng)),
         ("domain", lambda rng: zipf(1, True, 1.0, rng)),
         ("exponent", lambda rng: zipf(1, 3, -1.0, rng)),
@@ -87,6 +86,11 @@ def test_the_ends() -> None:
         ("weights", lambda rng: categorical(1, [0.0, 0.0], rng)),
         ("weights", lambda rng: categorical(1, [1.0, -1.0], rng)),
         ("weights", lambda rng: categorical(1, [], rng)),
+        ("sparsity", lambda rng: sparse_vectors(3, 4, 5, rng)),
+        ("n", lambda rng: independent_baskets(-1, [1.0], 2.0, rng)),
+        ("weights", lambda rng: independent_baskets(5, [], 2.0, rng)),
+        ("mean", lambda rng: independent_baskets(5, [1.0], 0.0, rng)),
+        ("mean", lambda rng: independent_baskets(5, [1.0], 51.0, rng)),
     ],
 )
 def test_what_they_refuse(field: str, call: Callable[[Random], Any]) -> None:
@@ -111,5 +115,16 @@ def test_sparse_vectors_at_the_ends() -> None:
     assert sparse_vectors(3, 4, 0, Random(seed=1)).frequencies().tolist() == [0.0] * 4
     assert sparse_vectors(3, 4, 4, Random(seed=1)).frequencies().tolist() == [1.0] * 4
     assert len(sparse_vectors(0, 4, 2, Random(seed=1))) == 0
-    with pytest.raises(InvalidValue, match="sparsity"):
-        sparse_vectors(3, 4, 5, Random(seed=1))
+
+
+def test_independent_baskets_hold_each_item_as_often_as_they_should() -> None:
+    n, weights = 40_000, [3.0, 1.0, 1.0, 0.0]
+    baskets = independent_baskets(n, weights, 2.0, Random(seed=1))
+    rates = 1 - np.exp(-2.0 * np.array(weights) / 5)
+    support = baskets.support()
+    # Five standard deviations: one of three items misses with probability below 2e-6.
+    assert (abs(support - n * rates) <= 5 * np.sqrt(n * rates * (1 - rates))).all()
+    rows = [set(baskets[person].tolist()) for person in range(n)]
+    both = sum({0, 1} <= held for held in rows) / n
+    expected = rates[0] * rates[1]
+    assert abs(both - expected) < 5 * np.sqrt(expected / n)

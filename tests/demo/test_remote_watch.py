@@ -1,40 +1,25 @@
 """`hubbub watch URL`: a collector in a process of its own is followed through its death, and errors are lines."""
 
-from __future__ import annotations
-
 import http.server
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from hubbub.cli.app import app
+from tests.cli.commands import Hubbub
 from tests.served import THEMES, ServedCollector, wait_for
 
-TWO_QUESTIONS = f"""{THEMES}
-[questions.again]
-kind = "histogram"
-field = "theme"
-epsilon = 4.0
-"""
-HUBBUB = [sys.executable, "-c", "from hubbub.cli import main; main()"]
+TWO_QUESTIONS = f'{THEMES}\n[questions.again]\nkind = "histogram"\nfield = "theme"\nepsilon = 4.0\n'
 
 
 class Watching:
     """`hubbub watch` in a process of its own, and what it has printed."""
 
-    def __init__(self, *args: str, **env: str) -> None:
-        command = [*HUBBUB, "watch", *args, "--json"]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
-        )
+    def __init__(self, *args: str) -> None:
+        self.process = Hubbub(Path()).start("watch", *args, "--json")
         self.lines: list[dict[str, Any]] = []
         self.said: list[str] = []
         assert self.process.stdout is not None
@@ -50,9 +35,7 @@ class Watching:
         code = self.process.wait(120)
         for thread in self.threads:
             thread.join(60)
-        for pipe in (self.process.stdout, self.process.stderr):
-            assert pipe is not None
-            pipe.close()
+        self.process.communicate()
         return code
 
 
@@ -65,17 +48,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCollector
 
 
 def refusal(*args: str, **env: str) -> str:
-    """The one line in which the command says what is wrong."""
-    result = CliRunner().invoke(app, ["watch", *args], env=env)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("hubbub: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
+    return Hubbub(Path()).refused("watch", *args, **env)
 
 
 def test_so_many_releases_and_no_more(served: ServedCollector):
-    args = ["watch", served.url, "--question", "again", "--steps", "2"]
-    result = CliRunner().invoke(app, args, env={"HUBBUB_TOKEN": served.token})
+    result = Hubbub(Path())("watch", served.url, "--question", "again", "--steps", 2, HUBBUB_TOKEN=served.token)
     assert result.exit_code == 0
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["value"] for line in lines] == [None, None]  # nobody answered
@@ -93,9 +70,8 @@ def test_what_is_refused(served: ServedCollector, tmp_path: Path):
 
 def test_nobody_is_there():
     assert "refused" in refusal("http://127.0.0.1:9", "--question", "popular")
-    assert "question: got 'popular'; allowed: nothing without a collector's address" in refusal(
-        "--demo", "--question", "popular"
-    )
+    without = refusal("--demo", "--question", "popular")
+    assert "question: got 'popular'; allowed: nothing without a collector's address" in without
 
 
 def test_somebody_else_is_there():
@@ -110,9 +86,8 @@ def test_somebody_else_is_there():
 
     with http.server.HTTPServer(("127.0.0.1", 0), Other) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        assert "the address of a collector: the answer is another's" in refusal(
-            f"http://127.0.0.1:{server.server_address[1]}"
-        )
+        message = refusal(f"http://127.0.0.1:{server.server_address[1]}")
+        assert "the address of a collector: the answer is another's" in message
         server.shutdown()
 
 

@@ -1,11 +1,10 @@
 """The demonstration of shuffled reports: real shufflers, real HTTP, and nothing left behind."""
 
-from __future__ import annotations
-
 import json
 import os
-import subprocess
-import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +12,7 @@ from hubbub.authoring import load_collection
 from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute
 from hubbub.core.errors import InvalidValue
 from hubbub.demo.shuffled import ShuffledDemo, collection_file
-
-COMMAND = [sys.executable, "-c", "from hubbub.cli import main; main()", "demo", "--trust", "shuffle"]
-HANGS = 150.0  # seconds after which a test gives up, not a measure of anything
+from tests.cli.commands import Hubbub
 
 
 def test_its_file_is_a_good_collection() -> None:
@@ -24,24 +21,43 @@ def test_its_file_is_a_good_collection() -> None:
     collection = load_collection(collection_file(route, 8, 1_000_000))
     assert collection.shuffle == route
     assert collection.opens(0) == 1_000_000
+    without_fakes = replace(route, fakes=0)
+    stream = load_collection(collection_file(without_fakes, 8, 1_000_000, stream=True))
+    assert (stream.shuffle, stream.questions["went"].horizon) == (without_fakes, 4)
 
 
-@pytest.mark.parametrize("change", [{"devices": 10}, {"step_seconds": 2}])
-def test_what_cannot_be_is_refused(change: dict[str, int]) -> None:
+@pytest.mark.parametrize("change", [{"devices": 10}, {"step_seconds": 2}, {"stream": True, "trust": "oblivious"}])
+def test_what_cannot_be_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue):
-        ShuffledDemo(**change)  # type: ignore[arg-type]
+        ShuffledDemo(**change)
+
+
+def run(trust: str, *options: str, devices: int) -> Any:
+    done = Hubbub(Path()).process("demo", "--trust", trust, *options, "--json", "--devices", devices)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_one_step_by_three_shufflers_of_shares() -> None:
+    result = run("oblivious", devices=100)
+    assert result["processes"] == 5
+    (batch,) = result["batches"]
+    assert (batch["fakes"], batch["unreadable"]) == (300, 0)
+    assert 50 <= batch["people"] <= 100
+    assert all(counts["batches handed"] >= 1 for counts in result["shufflers"])
+    epsilons = [coalition["epsilon"] for coalition in result["coalitions"]]
+    assert epsilons[0] < max(epsilons)
+    assert epsilons[-1] == 0  # all shufflers, without the collector
+    assert result["covered"] >= 8
 
 
 @pytest.mark.slow
 def test_one_step_by_two_shufflers() -> None:
     """Devices, two shufflers and a collector in five processes; the numbers, the batch and who learns what."""
-    done = subprocess.run(
-        [*COMMAND, "--json", "--devices", "200"], capture_output=True, text=True, timeout=HANGS, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    result = run("shuffle", devices=200)
     assert result["processes"] == 4
-    batch = result["batch"]
+    (batch,) = result["batches"]
     assert (batch["fakes"], batch["unreadable"], batch["repeated"]) == (600, 0, 0)
     assert 100 <= batch["people"] <= 200  # a busy machine may be late with some
     assert set(result["outcomes"]) == {"accepted"}
@@ -51,6 +67,18 @@ def test_one_step_by_two_shufflers() -> None:
     assert min(epsilons) == epsilons[0] < epsilons[-1] == max(epsilons)
     # 15 nearly independent intervals of 95%: fewer than 8 hold the truth with probability 2e-7.
     assert result["covered"] >= 8
+
+
+@pytest.mark.slow
+def test_a_stream_of_four_steps_by_two_shufflers() -> None:
+    result = run("shuffle", "--stream", devices=400)
+    assert {batch["step"] for batch in result["batches"]} == {0, 1, 2, 3}
+    assert 4 <= len(result["batches"]) <= 7  # three levels
+    assert result["present"] >= 20
+    assert all(batch["people"] >= result["present"] and batch["fakes"] == 0 for batch in result["batches"])
+    alone, *_, together = result["coalitions"]
+    assert alone["epsilon"] < together["epsilon"] <= 2
+    assert result["covered"] >= 2  # 4 intervals
 
 
 @pytest.mark.slow

@@ -1,16 +1,15 @@
 """Watching a stream: the demo's alarm, files with a known truth, every device's ledger."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
@@ -23,6 +22,7 @@ from hubbub.simulate.devices import ArrayStream
 from hubbub.simulate.ledgers import Ledgers
 from hubbub.watch.stream_file import file_scene
 from hubbub.watch.watch import Watch, WatchScene, demo_scene
+from tests.cli.commands import HANGS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "watch_stream.py"
 Row = tuple[object, object, object]
@@ -40,6 +40,17 @@ def doors(steps: int = 6, devices: int = 400) -> list[Row]:
     for step in range(1, steps + 1):
         open_, seen = devices * step // 10, devices * 7 // 8
         rows += [(step, device, "open" if device < open_ else "shut") for device in range(seen)]
+    return rows
+
+
+def visits(hours: int = 6, devices: int = 40) -> list[Row]:
+    """In hour t a t-th of ten of the devices say open, at a minute of their own; each then says so again, or not."""
+    rows: list[Row] = []
+    for hour in range(hours):
+        for device in range(devices):
+            word = "open" if device < devices * (hour + 1) // 10 else "shut"
+            rows.append((f"2013-02-08 {8 + hour:02}:{device % 50:02}:07", device, "other"))
+            rows.append((f"2013-02-08 {8 + hour:02}:59:{device % 60:02}", device, word))
     return rows
 
 
@@ -81,7 +92,7 @@ def test_what_a_moment_says(demo: Watch) -> None:
         assert 0 < moment.spent <= 1
         assert abs(moment.n - 200_000) < 20_000
     assert set(demo.moments[0].to_dict()) == {"step", "value", "low", "high", "published", "spent", "n", "alarm"}
-    # GRR on two values and one word of the server: two bits a report, and at most everyone reports once in 20 steps.
+    # GRR on two values and one word of the server: two bits per report, and at most everyone reports once in 20 steps.
     assert 0 < demo.moments[-1].bits / 200 <= 2 / 20
 
 
@@ -90,15 +101,14 @@ def test_the_most_that_any_device_spent(method: str, monkeypatch: pytest.MonkeyP
     spent = np.zeros((40, 300), dtype=np.int64)
     real = Ledgers.spend
 
-    def noted(self: Ledgers, now: int, units: int, who: slice, **more: str) -> NDArray[np.bool_]:
+    def noted(self: Ledgers, now: int, units: int, who: slice, **more: Any) -> NDArray[np.bool_]:
         spent[now, who] += units
         return real(self, now, units, who, **more)
 
     monkeypatch.setattr(Ledgers, "spend", noted)
     run = watched(demo_scene(Random(seed=1), steps=40, n=300), method=method, w=7)
-    windows = np.lib.stride_tricks.sliding_window_view(
-        np.vstack([np.zeros((6, 300), dtype=np.int64), spent]), 7, axis=0
-    )
+    padded = np.vstack([np.zeros((6, 300), dtype=np.int64), spent])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 7, axis=0)
     assert run.most_spent == windows.sum(axis=2).max() / UNITS_PER_EPSILON
     assert run.most_spent <= 1.0
     # What the protocol says it spent is what the devices did, but for the chance of who stands where on the circle.
@@ -163,9 +173,8 @@ def test_a_mean(tmp_path: Path) -> None:
     # Of 800 devices 600 hold a number and the others count as 20; 99 is clipped to 50.
     truth = [(600 * (30 + step) + (2000 if step != 2 else 5000) + 100 * 20) / 800 for step in (1, 2, 3)]
     assert [scene.truth(step) for step in (1, 2, 3)] == pytest.approx(truth)
-    assert scene.notes[1] == (
-        "numbers: 100 outside 20 to 50 were clipped; 500 times a device had none, and counts as 20"
-    )
+    clipped = "numbers: 100 outside 20 to 50 were clipped; 500 times a device had none, and counts as 20"
+    assert scene.notes[1] == clipped
     run = watched(scene, method="LSP", epsilon=8.0, w=1)
     for moment in run.moments:  # five standard errors: 1e-6 in all
         assert abs(moment.value - moment.truth) < 5 * (moment.high - moment.value) / 1.96
@@ -192,27 +201,22 @@ def test_how_steps_are_numbered(tmp_path: Path, steps: list[object], message: st
     assert [scene.truth(step) for step in (1, 2)] == [1.0, 0.0]
 
 
-def _json_lines(path: Path, rows: list[Row]) -> None:
-    path.write_text("".join(json.dumps(dict(zip(("t", "id", "v"), row, strict=True))) + "\n" for row in rows))
-
-
-def _tabs(path: Path, rows: list[Row]) -> None:
-    path.write_text("t\tid\tv\n" + "".join("\t".join(map(str, row)) + "\n" for row in rows))
-
-
-def _parquet(path: Path, rows: list[Row]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    pq.write_table(pa.table(dict(zip(("t", "id", "v"), map(list, zip(*rows, strict=True)), strict=True))), path)
-
-
-@pytest.mark.parametrize(("suffix", "write"), [("jsonl", _json_lines), ("tsv", _tabs), ("parquet", _parquet)])
-def test_other_kinds_of_file(tmp_path: Path, suffix: str, write: Callable[[Path, list[Row]], None]) -> None:
-    path = tmp_path / f"stream.{suffix}"
-    write(path, doors(devices=80))
+@pytest.mark.parametrize("suffix", ["jsonl", "tsv", "parquet"])
+def test_other_kinds_of_file(tmp_path: Path, suffix: str) -> None:
+    path, rows = tmp_path / f"stream.{suffix}", doors(devices=80)
+    if suffix == "parquet":
+        columns = map(list, zip(*rows, strict=True))
+        pq.write_table(pa.table(dict(zip(("t", "id", "v"), columns, strict=True))), path)
+    elif suffix == "jsonl":
+        path.write_text("".join(json.dumps(dict(zip(("t", "id", "v"), row, strict=True))) + "\n" for row in rows))
+    else:
+        path.write_text("t\tid\tv\n" + "".join("\t".join(map(str, row)) + "\n" for row in rows))
     scene = file_scene(path, Random(seed=1), step="t", device="id", value="v", watch="open")
     assert (scene.stream.n, scene.truth(3)) == (70, 24 / 70)
+
+
+BY_STEP = {"every": 60, "step": "step"}
+SEVERAL = "allowed: steps in which several devices have a row: --every"
 
 
 @pytest.mark.parametrize(
@@ -233,6 +237,12 @@ def test_other_kinds_of_file(tmp_path: Path, suffix: str, write: Callable[[Path,
         ([(1, "a", "inf")], {"mean": (0.0, 1.0)}, "value column: got 'inf'"),
         ([(1, "a", 1)], {"mean": (1.0, 1.0)}, "high: got 1.0"),
         ([(1, "a", 1)], {"mean": (0.0, 1.0), "watch": "1"}, "nothing: a mean is one number"),
+        (doors(2, 16), {"every": 3600}, "step column: got '0 columns of times'"),
+        ([(f"2013-02-08 08:0{k}", "2013-02-08", k) for k in range(5)], {"every": 60}, "got '2 columns of"),
+        ([("2013-02-08", "a", 1), ("soon", "b", 1)], BY_STEP, "step column: got 'soon'; allowed: times"),
+        ([("1970-01-01", "a", 1), ("2026-01-01", "b", 1)], BY_STEP, "at most 100,000: take longer"),
+        (visits(1), {}, f"steps: got '80 of 80 steps with one row each'; {SEVERAL}"),
+        (visits(1), {"every": 1}, "take a longer --every"),
     ],
 )
 def test_files_that_are_refused(tmp_path: Path, rows: list[Row], options: dict[str, Any], message: str) -> None:
@@ -276,20 +286,6 @@ def test_nothing_is_known_before_anyone_answered() -> None:
     assert all(math.isnan(moment.value) and math.isnan(moment.low) and not moment.alarm for moment in unknown)
 
 
-# -- files that know time --------------------------------------------------------------------------------------
-
-
-def visits(hours: int = 6, devices: int = 40) -> list[Row]:
-    """In hour t a t-th of ten of the devices say open, at a minute of their own; each then says so again, or not."""
-    rows: list[Row] = []
-    for hour in range(hours):
-        for device in range(devices):
-            word = "open" if device < devices * (hour + 1) // 10 else "shut"
-            rows.append((f"2013-02-08 {8 + hour:02}:{device % 50:02}:07", device, "other"))
-            rows.append((f"2013-02-08 {8 + hour:02}:59:{device % 60:02}", device, word))
-    return rows
-
-
 def test_an_hour_is_a_step(tmp_path: Path) -> None:
     path = csv_of(tmp_path, visits()[::-1], "when,device,value")
     scene = file_scene(path, Random(seed=1), watch="open", every=3600)
@@ -300,10 +296,8 @@ def test_an_hour_is_a_step(tmp_path: Path) -> None:
         "240 rows were replaced by a later one of their device in the same step"
     )
     run = watched(scene, method="LPU", w=2)
-    assert [moment.to_dict()["time"] for moment in run.moments[:2]] == [
-        "2013-02-08T08:00:00+00:00",
-        "2013-02-08T09:00:00+00:00",
-    ]
+    times = [moment.to_dict()["time"] for moment in run.moments[:2]]
+    assert times == ["2013-02-08T08:00:00+00:00", "2013-02-08T09:00:00+00:00"]
 
 
 def test_an_hour_without_a_row_is_a_step_too(tmp_path: Path) -> None:
@@ -323,44 +317,9 @@ def test_times_may_be_written_in_several_ways(tmp_path: Path, times: list[object
     assert [scene.times.label(step) for step in (1, 2)] == ["2013-02-08 08:00", "2013-02-08 09:00"]
 
 
-@pytest.mark.parametrize(
-    ("rows", "options", "message"),
-    [
-        (doors(2, 16), {"every": 3600}, "step column: got '0 columns of times'"),
-        (
-            [(f"2013-02-08 08:0{minute}", "2013-02-08", minute) for minute in range(5)],
-            {"every": 60},
-            "got '2 columns of",
-        ),
-        (
-            [("2013-02-08", "a", 1), ("soon", "b", 1)],
-            {"every": 60, "step": "step"},
-            "step column: got 'soon'; allowed: times",
-        ),
-        (
-            [("1970-01-01", "a", 1), ("2026-01-01", "b", 1)],
-            {"every": 60, "step": "step"},
-            "at most 100,000: take longer",
-        ),
-        (
-            visits(1),
-            {},
-            "steps: got '80 of 80 steps with one row each'; "
-            "allowed: steps in which several devices have a row: --every",
-        ),
-        (visits(1), {"every": 1}, "take a longer --every"),
-    ],
-)
-def test_times_that_are_refused(tmp_path: Path, rows: list[Row], options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidValue) as refused:
-        file_scene(csv_of(tmp_path, rows), Random(seed=1), **options)
-    assert message in str(refused.value)
-
-
 def test_the_example() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(EXAMPLE)], capture_output=True, text=True, check=True, timeout=120
-    )
+    command = [sys.executable, "-W", "error", str(EXAMPLE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANGS)
     on, off = done.stdout.splitlines()
     # The crashes begin at step 25 and end after 39, and its seed is fixed.
     assert on.startswith("step 2")

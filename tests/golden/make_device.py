@@ -6,8 +6,6 @@
 Next to the files it writes `expected.json`: what was spent, and what waits.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping
@@ -19,57 +17,24 @@ from hubbub.client import Client, Response, Transport
 from hubbub.collection import ManualClock
 from hubbub.random.source import Random
 from tests.shared.in_process import KEYS, InProcess
+from tests.shared.small_collections import THEME, collection_text
 
 HOUR = 3600
 HORIZON = 8
 FIRST = 3 * HORIZON
-SURVEY = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-user = 40.0
-minimum_batch = 20
-
-[privacy.window]
-epsilon = 20.0
-steps = 24
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[fields.home]
-kind = "ordinal"
-size = 6
-
-[fields.place]
-kind = "categorical"
-names = ["home", "work", "away"]
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 0.25
-
-[questions.page]
-kind = "memo"
-field = "home"
-epsilon = 1.0
-permanent = 2.0
-
-[questions.places]
-kind = "changes"
-field = "place"
-epsilon = 2.0
-steps = 8
-changes = 3
-"""
+SURVEY = collection_text(
+    privacy={"user": 40.0, "minimum_batch": 20, "window": {"epsilon": 20.0, "steps": 24}},
+    fields={
+        "theme": THEME,
+        "home": {"kind": "ordinal", "size": 6},
+        "place": {"kind": "categorical", "names": ["home", "work", "away"]},
+    },
+    questions={
+        "popular": {"kind": "histogram", "field": "theme", "epsilon": 0.25},
+        "page": {"kind": "memo", "field": "home", "epsilon": 1.0, "permanent": 2.0},
+        "places": {"kind": "changes", "field": "place", "epsilon": 2.0, "steps": 8, "changes": 3},
+    },
+)
 
 
 class SurveyServer(InProcess):

@@ -5,86 +5,59 @@
 KIND is toml, collection, shuffled, asks, wire or mechanisms.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from hubbub.authoring import load_collection, read_collection
+from hubbub.authoring.toml import EXAMPLE
 from hubbub.collection import seal
 from hubbub.collection.names import AnswerName
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.frequency.grr import GRR
+from hubbub.questions.collection import Collection
 from hubbub.random.source import Random
 from hubbub.wire.batches import encode_batch
 from hubbub.wire.upload import Entry, encode_upload, encode_upload_json
 from tests.golden.make_store import KEYS, WHOLE, World
-from tests.golden.make_transcripts import HEAD
+from tests.golden.make_transcripts import every_kind
+from tests.shared.small_collections import THEME, collection_text
 
-SHUFFLED = f"""
-name = "survey"
-version = 1
-title = "A survey"
-trust = "shuffle"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-event = 4.0
-user = 40.0
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 2.0
-
-[shuffle]
-collector_key = "{"0c" * 32}"
-delta = 1e-6
-least = 1000
-fakes = 100
-
-[[shuffle.shufflers]]
-url = "https://first.example"
-encryption_key = "{"0a" * 32}"
-signing_key = "{"1a" * 32}"
-
-[[shuffle.shufflers]]
-url = "https://second.example"
-encryption_key = "{"0b" * 32}"
-signing_key = "{"1b" * 32}"
-"""
+SHUFFLED = collection_text(
+    trust="shuffle",
+    privacy={"event": 4.0, "user": 40.0},
+    fields={"theme": THEME},
+    questions={"popular": {"kind": "histogram", "field": "theme", "epsilon": 2.0}},
+    shuffle={
+        "collector_key": "0c" * 32,
+        "delta": 1e-6,
+        "least": 1000,
+        "fakes": 100,
+        "shufflers": [
+            {"url": "https://first.example", "encryption_key": "0a" * 32, "signing_key": "1a" * 32},
+            {"url": "https://second.example", "encryption_key": "0b" * 32, "signing_key": "1b" * 32},
+        ],
+    },
+)
 FILES = Path(__file__).parents[2] / "examples"
 
 
 def make_toml(folder: Path) -> None:
     """A large file, one with every kind of question, and the smallest there is."""
-    from hubbub.authoring.toml import EXAMPLE
-
     (folder / "small.toml").write_text(EXAMPLE)
     (folder / "large.toml").write_text((FILES / "telemetry.toml").read_text())
-    (folder / "kinds.toml").write_text(HEAD)
+    (folder / "kinds.toml").write_text(every_kind())
     expected = {path.stem: read_collection(path).spec() for path in sorted(folder.glob("*.toml"))}
     write(folder / "expected.json", expected)
 
 
 def make_collection(folder: Path) -> None:
     """A signed collection, as devices fetch and keep it."""
-    collection = load_collection(WHOLE)
     world = World(WHOLE, folder / "store.sqlite", 25 * 3600.0)
     (folder / "signed.json").write_bytes(world.collector.specs["survey"].body)
-    write(
-        folder / "expected.json", {"key": KEYS.public.hex(), "id": collection.collection_id, "spec": collection.spec()}
-    )
+    expect(folder, world.collection)
     world.store.close()
     tidy(folder)
 
@@ -93,9 +66,7 @@ def make_shuffled(folder: Path) -> None:
     """A collection whose reports are shuffled."""
     collection = load_collection(SHUFFLED)
     (folder / "signed.json").write_text(json.dumps(seal(collection.spec(), KEYS.private)))
-    write(
-        folder / "expected.json", {"key": KEYS.public.hex(), "id": collection.collection_id, "spec": collection.spec()}
-    )
+    expect(folder, collection)
 
 
 def make_asks(folder: Path) -> None:
@@ -133,9 +104,11 @@ def make_wire(folder: Path) -> None:
 
 
 def make_mechanisms(folder: Path) -> None:
-    """The spec of every mechanism, with a few reports and their sketch."""
+    """The spec of every mechanism that has no file yet, with a few reports and their sketch."""
     for mechanism in every_mechanism():
         rows = folder / f"{mechanism.spec()['mechanism']}-{mechanism.spec_id[:8]}.json"
+        if rows.exists():
+            continue
         expected: dict[str, Any] = {"spec": mechanism.spec(), "spec_id": mechanism.spec_id}
         if isinstance(mechanism, Mechanism):
             reports = mechanism.randomize(mechanism.example_values(4), Random(seed=6))
@@ -146,6 +119,12 @@ def make_mechanisms(folder: Path) -> None:
 def every_mechanism() -> list[ReportFormat]:
     """The first example of each."""
     return [next(iter(kind.examples())) for kind in MECHANISMS.values()]
+
+
+def expect(folder: Path, collection: Collection) -> None:
+    """Keep what must be read from a signed collection."""
+    spec = collection.spec()
+    write(folder / "expected.json", {"key": KEYS.public.hex(), "id": collection.collection_id, "spec": spec})
 
 
 def write(path: Path, expected: Any) -> None:
@@ -162,6 +141,6 @@ def tidy(folder: Path) -> None:
 
 if __name__ == "__main__":
     made = Path(sys.argv[2])
-    made.mkdir(parents=True)
+    made.mkdir(parents=True, exist_ok=sys.argv[1] == "mechanisms")
     kinds = (make_toml, make_collection, make_shuffled, make_asks, make_wire, make_mechanisms)
     {maker.__name__.removeprefix("make_"): maker for maker in kinds}[sys.argv[1]](made)

@@ -5,8 +5,6 @@
 Next to the state, `expected.json`: the settings, what was published, and what must be published again.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -5,8 +5,6 @@
 One batch still gathers, one is made and was not taken yet, one was dropped.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import sys
@@ -36,7 +34,7 @@ def make(folder: Path) -> None:
         "batches": [
             [row.name, row.state, row.note, (store.outgoing(row.name) or b"").hex()] for row in store.batches()
         ],
-        "onions": [onion.hex() for onion in store.onions("survey:1:popular:0:7:1:0")],
+        "onions": [onion.hex() for _, onion in store.reports("survey:1:popular:0:7:1:0")],
         "counts": store.counts(),
     }
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")

@@ -6,8 +6,6 @@ The collector serves a collection for nine steps on a clock that is moved by han
 last, with reports that wait for the step to end.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import sys
@@ -18,87 +16,37 @@ import numpy as np
 from msgspec.structs import asdict
 
 from hubbub.authoring import load_collection
-from hubbub.collection import Collection, Keys, ManualClock
+from hubbub.collection import Keys, ManualClock
 from hubbub.core.reports import Reports
+from hubbub.protocols.ask import CIRCLE
+from hubbub.questions.collection import Collection
 from hubbub.random.source import Random
 from hubbub.service.collector.collector import Collector
 from hubbub.service.store import open_store
 from hubbub.service.store.base import StoreChanges
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from tests.shared.small_collections import collection_text
 
 KEYS = Keys(b"k" * 32)
 HOUR = 3600
 FIRST, STEPS, HALF = 24, 9, 4
 PEOPLE = 80
-WHOLE = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-retention = "1d"
-
-[privacy]
-user = 500.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark", "blue"]
-
-[questions.flow]
-kind = "stream"
-method = "LPA"
-field = "theme"
-epsilon = 2.0
-w = 4
-
-[questions.trend]
-kind = "stream"
-method = "LBD"
-field = "theme"
-epsilon = 2.0
-w = 4
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 0.5
-
-[questions.page]
-kind = "memo"
-field = "theme"
-epsilon = 1.0
-permanent = 2.0
-
-[questions.kept]
-kind = "histogram"
-field = "theme"
-epsilon = 1.0
-mechanism = "OLH"
-keep_reports = true
-
-[questions.places]
-kind = "changes"
-field = "theme"
-epsilon = 2.0
-steps = 8
-changes = 3
-
-[alarms.dark]
-question = "kept"
-weights = { dark = 1 }
-above = 0.3
-false_alarms = "1 in 10h"
-
-[alarms.moved]
-question = "popular"
-each = true
-change = "either"
-baseline = 24
-"""
+_TURN = 2654435769  # deals people to places of the circle
+DARK = {"question": "kept", "weights": {"dark": 1}, "above": 0.3, "false_alarms": "1 in 10h"}
+WHOLE = collection_text(
+    schedule={"step": "1h", "lateness": "10m", "retention": "1d"},
+    privacy={"user": 500.0, "minimum_batch": 20},
+    fields={"theme": {"kind": "categorical", "names": ["light", "dark", "blue"]}},
+    questions={
+        "flow": {"kind": "stream", "method": "LPA", "field": "theme", "epsilon": 2.0, "w": 4},
+        "trend": {"kind": "stream", "method": "LBD", "field": "theme", "epsilon": 2.0, "w": 4},
+        "popular": {"kind": "histogram", "field": "theme", "epsilon": 0.5},
+        "page": {"kind": "memo", "field": "theme", "epsilon": 1.0, "permanent": 2.0},
+        "kept": {"kind": "histogram", "field": "theme", "epsilon": 1.0, "mechanism": "OLH", "keep_reports": True},
+        "places": {"kind": "changes", "field": "theme", "epsilon": 2.0, "steps": 8, "changes": 3},
+    },
+    alarms={"dark": DARK, "moved": {"question": "popular", "each": True, "change": "either", "baseline": 24}},
+)
 
 
 class World:
@@ -120,7 +68,7 @@ class World:
         self.collector = Collector(
             [self.collection], self.store, clock=self.clock, keys=KEYS, rng=Random(seed=1), **given
         )
-        self.states: dict[int, Any] = {}
+        self.states: dict[tuple[str, int], Any] = {}
         self.answered: set[Any] = set()
 
     def open(self, path: Path) -> Any:
@@ -156,15 +104,18 @@ class World:
         values = [int(person % 10 < dark) for person in range(PEOPLE)]
         if question == "places":
             said = []
-            for person in range(50 if step % 4 == 3 else 60):  # some are away
-                new = np.array([person not in self.states or step % 8 == 0])
-                states = ask.mechanism.enroll(1, rng) if new[0] else self.states[person]
+            asked = np.flatnonzero(ask.cohort.holds(np.arange(60) * _TURN % CIRCLE)).tolist()
+            for person in asked if step % 4 != 3 else [person for person in asked if person < 50]:  # some are away
+                key = ask.mechanism.spec_id, person
+                new = np.array([key not in self.states or step % 8 == 0])
+                states = ask.mechanism.enroll(1, rng) if new[0] else self.states[key]
                 states, *spoke = ask.mechanism.step(states, step, [values[person]], rng, new)
-                self.states[person] = states
+                self.states[key] = states
                 told, sends = ask.mechanism.with_enrolment(states, *spoke, new)
                 if sends[0]:
                     said.append(told)
-            return Reports.concat(said)
+            empty = np.zeros((0, ask.mechanism.dimension), np.uint8)
+            return Reports.concat([ask.mechanism.make_reports(empty[:, 0], False, empty), *said])
         share = ask.cohort.length / 2**32
         return ask.mechanism.randomize(ask.view(values[: round(PEOPLE * share)]), rng)
 

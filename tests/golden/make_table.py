@@ -3,8 +3,6 @@
 python -m tests.golden.make_table FOLDER
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

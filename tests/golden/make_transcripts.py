@@ -5,8 +5,6 @@
 One file a question and number of its arithmetic, in `tests/golden/transcripts`; a file that is there is left as it is.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,187 +13,89 @@ from typing import Any
 import numpy as np
 
 from hubbub.authoring.toml import read_collection
-from hubbub.collection.document import Collection
 from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.base import Mechanism
-from hubbub.protocols.ask import Ask
+from hubbub.protocols.ask import CIRCLE, Ask
 from hubbub.protocols.changes.stream import ChangeStream
 from hubbub.protocols.driver import Conversation, Count, CountResult, Release
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.views.basic import Prefix
 from hubbub.protocols.window import METHODS
+from hubbub.questions.collection import Collection
 from hubbub.random.source import Random
 from hubbub.service.rounds.releases import release_row
+from tests.shared.small_collections import collection_text
 
 FOLDER = Path(__file__).parent / "transcripts"
 STEPS, SNAPSHOT, FIRST = 11, 7, 16
 PEOPLE = 600
-HEAD = """
-name = "golden"
-version = 1
-title = "Every protocol"
+_TURN = 2654435769  # deals people to places of the circle
+START = "2026-12-01T00:00Z"
+BASKET = {"kind": "sets", "most": 5, "items": {"kind": "ordinal", "size": 30}}
+ITEMSETS = {"kind": "itemsets", "field": "basket", "epsilon": 4.0, "k": 4, "start": START}
+TOP = {"kind": "top", "field": "word", "epsilon": 4.0, "start": START, "every": "1d", "k": 2, "longest": 4}
+FIELDS: dict[str, dict[str, Any]] = {
+    "theme": {"kind": "categorical", "names": ["light", "dark", "blue"]},
+    "page": {"kind": "ordinal", "size": 40},
+    "age": {"kind": "numeric", "low": 0.0, "high": 100.0, "cells": 4},
+    "word": {"kind": "strings", "longest": 8},
+    "rating": {"kind": "keyvalue", "keys": ["a", "b", "c", "d"], "low": -1.0, "high": 1.0, "most": 2},
+    "basket": BASKET,
+    "side": {"kind": "categorical", "names": ["left", "right"]},
+    "step": {"kind": "vector", "dimension": 5},
+}
+KINDS: dict[str, dict[str, Any]] = {
+    "grr": {"kind": "histogram", "field": "theme", "epsilon": 1.0},
+    "large": {"kind": "histogram", "field": "page", "epsilon": 1.0},
+    "spread": {"kind": "distribution", "field": "age", "epsilon": 1.0},
+    "clipped": {"kind": "release", "field": "age", "epsilon": 1.0, "r": 3},
+    "mean": {"kind": "mean", "field": "age", "epsilon": 1.0},
+    "memo": {"kind": "memo", "field": "theme", "epsilon": 1.0, "permanent": 2.0},
+    "loloha": {"kind": "memo", "field": "page", "epsilon": 1.0, "permanent": 2.0, "mechanism": "Loloha"},
+    "words": {"kind": "histogram", "field": "word", "epsilon": 2.0, "candidates": ["yes", "no"]},
+    "ratings": {"kind": "keyvalue", "field": "rating", "epsilon": 1.0},
+    "changes": {"kind": "changes", "field": "theme", "epsilon": 2.0, "steps": 8, "changes": 3},
+    "ranges": {
+        "kind": "changes",
+        "fields": ["theme", "side"],
+        "epsilon": 2.0,
+        "steps": 6,
+        "changes": 4,
+        "fanout": 3,
+        "queries": "range",
+        "mechanism": "NetSub",
+    },
+    "itemsets": ITEMSETS,
+    "items": {**ITEMSETS, "of": "items"},
+    "top": {**TOP, "query_limit": 4096},
+    "grouped": {"kind": "histogram", "field": "theme", "by": ["age", "side"], "epsilon": 1.0},
+    "grouped-mean": {"kind": "mean", "field": "age", "by": "theme", "epsilon": 1.0},
+    "vector": {"kind": "vector", "field": "step", "epsilon": 4.0, "start": START, "rounds": 3, "sparsity": 2},
+    "table": {"kind": "table", "columns": ["page", "theme"], "epsilon": 1.0},
+    "ways": {"kind": "table", "columns": ["page", "theme"], "method": ["HI", "SC"], "epsilon": 1.0},
+    "marginals": {"kind": "marginals", "fields": ["theme", "side", "age"], "epsilon": 1.0},
+}
 
-[schedule]
-step = "1h"
-lateness = "10m"
 
-[privacy]
-user = 1000.0
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark", "blue"]
-
-[fields.page]
-kind = "ordinal"
-size = 40
-
-[fields.age]
-kind = "numeric"
-low = 0.0
-high = 100.0
-cells = 4
-
-[fields.word]
-kind = "strings"
-longest = 8
-
-[fields.rating]
-kind = "keyvalue"
-keys = ["a", "b", "c", "d"]
-low = -1.0
-high = 1.0
-most = 2
-
-[fields.basket]
-kind = "sets"
-most = 5
-
-[fields.basket.items]
-kind = "ordinal"
-size = 30
-
-[questions.grr]
-kind = "histogram"
-field = "theme"
-epsilon = 1.0
-
-[questions.large]
-kind = "histogram"
-field = "page"
-epsilon = 1.0
-
-[questions.spread]
-kind = "distribution"
-field = "age"
-epsilon = 1.0
-
-[questions.clipped]
-kind = "release"
-field = "age"
-epsilon = 1.0
-r = 3
-
-[questions.mean]
-kind = "mean"
-field = "age"
-epsilon = 1.0
-
-[questions.memo]
-kind = "memo"
-field = "theme"
-epsilon = 1.0
-permanent = 2.0
-
-[questions.loloha]
-kind = "memo"
-field = "page"
-epsilon = 1.0
-permanent = 2.0
-mechanism = "Loloha"
-
-[questions.words]
-kind = "histogram"
-field = "word"
-epsilon = 2.0
-candidates = ["yes", "no"]
-
-[questions.ratings]
-kind = "keyvalue"
-field = "rating"
-epsilon = 1.0
-
-[questions.changes]
-kind = "changes"
-field = "theme"
-epsilon = 2.0
-steps = 8
-changes = 3
-
-[questions.itemsets]
-kind = "itemsets"
-field = "basket"
-epsilon = 4.0
-k = 4
-start = "2026-12-01T00:00Z"
-
-[questions.items]
-kind = "itemsets"
-of = "items"
-field = "basket"
-epsilon = 4.0
-k = 4
-start = "2026-12-01T00:00Z"
-
-[questions.top]
-kind = "top"
-field = "word"
-epsilon = 4.0
-start = "2026-12-01T00:00Z"
-every = "1d"
-k = 2
-longest = 4
-query_limit = 4096
-"""
-HEAD += """
-[fields.side]
-kind = "categorical"
-names = ["left", "right"]
-
-[questions.grouped]
-kind = "histogram"
-field = "theme"
-by = ["age", "side"]
-epsilon = 1.0
-
-[questions.grouped-mean]
-kind = "mean"
-field = "age"
-by = "theme"
-epsilon = 1.0
-
-[questions.table]
-kind = "table"
-columns = ["page", "theme"]
-epsilon = 1.0
-"""
-STREAM = """
-[questions.{name}]
-kind = "stream"
-field = "{field}"
-epsilon = 2.0
-method = "{method}"
-w = 4
-"""
+def every_kind(**more: dict[str, Any]) -> str:
+    """The text of a collection with a question of every kind, and more questions."""
+    privacy = {"user": 1000.0}
+    return collection_text("golden", "Every protocol", privacy=privacy, fields=FIELDS, questions={**KINDS, **more})
 
 
 def golden_collection() -> Collection:
-    """Every kind of question, and every method for shares and for means."""
-    text = HEAD
-    for method in METHODS:
-        for field in ("theme", "age"):
-            text += STREAM.format(name=f"{method.lower()}-{field}", field=field, method=method)
-    return read_collection(text)
+    """Every kind of question, every method for shares and for means, and means whose range is found."""
+    stream = {"kind": "stream", "epsilon": 2.0, "w": 4}
+    streams = {
+        f"{method.lower()}-{field}": {**stream, "field": field, "method": method}
+        for method in METHODS
+        for field in ("theme", "age")
+    }
+    found = {"field": "age", "epsilon": 2.0, "range": "auto"}
+    streams["found-mean"] = {"kind": "mean", **found}
+    for method in ("LPU", "LBA"):
+        streams[f"found-{method.lower()}"] = {**stream, **found, "method": method}
+    return read_collection(every_kind(**streams))
 
 
 def transcript(
@@ -241,7 +141,7 @@ class Crowd:
     """People who answer; what they do changes half way."""
 
     def __init__(self) -> None:
-        self.states: dict[int, Any] = {}
+        self.states: dict[tuple[str, int], Any] = {}
         self.kept: dict[str, Reports] = {}
 
     def __call__(self, ask: Ask) -> Sketch:
@@ -251,7 +151,11 @@ class Crowd:
         share = ask.cohort.length / 2**32
         people = range(round(PEOPLE * share))
         if isinstance(mechanism, ChangeStream):
-            return self.symbols(mechanism, ask.step, [int(person % 10 < dark) for person in range(60)], rng)
+            asked = np.flatnonzero(ask.cohort.holds(np.arange(60) * _TURN % CIRCLE)).tolist()
+            codes = {person: int(person % 10 < dark) for person in asked}
+            records = [{"theme": code, "side": person % 3} for person, code in codes.items()]
+            seen = codes.values() if mechanism.one else ask.view(records).tolist()
+            return self.symbols(mechanism, ask.step, dict(zip(codes, seen, strict=True)), rng)
         name = type(mechanism).__name__
         if name == "PSFO" or ask.view.spec()["kind"] == "subsetcount":
             assert isinstance(mechanism, Mechanism)
@@ -280,15 +184,19 @@ class Crowd:
         """Among the reports that were kept."""
         return count.among(lambda: [self.kept[count.ask.ask_id]])
 
-    def symbols(self, symbols: ChangeStream, step: int, values: list[int], rng: Random) -> Sketch:
-        """Sixty devices, of which ten are away in every fourth step."""
+    def symbols(self, symbols: ChangeStream, step: int, values: dict[int, Any], rng: Random) -> Sketch:
+        """Those of sixty devices that are asked, of which ten are away in every fourth step."""
         counted = symbols.empty()
         at = FIRST + step - 1
-        for person in range(50 if step % 4 == 3 else 60):
-            new = person not in self.states or symbols.place(at)[1] == 1
-            state, paid = symbols.enroll(1, rng) if new else self.states[person], np.array([new])
-            self.states[person], *said = symbols.step(state, at, [values[person]], rng, paid)
-            counted = counted + symbols.accumulate(symbols.with_enrolment(self.states[person], *said, paid)[0])
+        for person, value in values.items():
+            if person >= 50 and step % 4 == 3:
+                continue
+            key = symbols.spec_id, person
+            new = key not in self.states or symbols.place(at)[1] == 1
+            state, paid = symbols.enroll(1, rng) if new else self.states[key], np.array([new])
+            self.states[key], reports, speaks = symbols.step(state, at, [value], rng, paid)
+            enrolling, _ = symbols.with_enrolment(self.states[key], reports, speaks, paid)
+            counted = counted + symbols.accumulate(enrolling)
         return counted
 
 

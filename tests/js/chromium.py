@@ -3,8 +3,6 @@
 program, environment = chromium()
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os
@@ -53,7 +51,7 @@ def chromium() -> tuple[str, dict[str, str]]:
 
 
 def _fill(work: Path) -> None:
-    folders = []
+    folders: list[Path] = []
     for requirement, sha256 in PACKAGES.items():
         folder = work / str(len(folders))
         folder.mkdir()

@@ -1,21 +1,20 @@
 """What the tests of the browser's client share: Node and its tools, the built client, a real browser."""
 
-from __future__ import annotations
-
 import fcntl
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
+from hubbub.questions.collection import Collection
 from tests.js.chromium import NODE, NPM, chromium
 from tests.js.local_site import Site
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext
+from tests.js.tab import OpenSite, RunNode, Tab, Visit
+from tests.js.together import OpenTogether, Together
 
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients" / "js"
@@ -59,14 +58,31 @@ def built(tools: Path) -> Path:
     return dist
 
 
+@pytest.fixture(scope="session")
+def run_node(node: list[str], built: Path) -> RunNode:
+    """Run a file of this folder in Node, with the built client or the bundle that is given; what it printed."""
+
+    def run(name: str, *options: str, bundle: Path | None = None, given: str | None = None, **environment: str) -> str:
+        done = subprocess.run(
+            [*node, *options, str(Path(__file__).with_name(name))],
+            env={"HUBBUB_JS": str(bundle or built / "internals.mjs"), **environment},
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=None if given else 120,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
 @pytest.fixture(scope="module")  # while it is there, no other test of this process could run a loop of its own
 def browser() -> Iterator[Browser]:
     """A real browser, without a window."""
-    from playwright.sync_api import sync_playwright
-
     program, environment = chromium()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], env=environment)
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], env={**environment})
         yield browser
         browser.close()
 
@@ -80,14 +96,40 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
-def site(built: Path) -> Iterator[Callable[[Any], Any]]:
+def site(built: Path) -> Iterator[OpenSite]:
     """Open a site for a collection."""
-    opened: list[Any] = []
+    opened: list[Site] = []
 
-    def open_site(collection: Any) -> Any:
+    def open_site(collection: Collection) -> Site:
         opened.append(Site(collection, built, ROOT / "examples" / "browser"))
         return opened[-1]
 
     yield open_site
     for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def visit(context: BrowserContext, site: OpenSite) -> Visit:
+    """Open a page with the client in it: of a site, or of a new site for a collection."""
+
+    def visit_site(place: Collection | Site, **options: Any) -> Tab:
+        return Tab(context, place if isinstance(place, Site) else site(place), **options)
+
+    return visit_site
+
+
+@pytest.fixture
+def together(context: BrowserContext, site: OpenSite, tmp_path: Path) -> Iterator[OpenTogether]:
+    """Start a real collector of a collection for both clients, at a time."""
+    started: list[Together] = []
+
+    def start(collection: Collection, now: float | None = None) -> Together:
+        folder = tmp_path / str(len(started))
+        folder.mkdir()
+        started.append(Together(context, site, folder, collection, now))
+        return started[-1]
+
+    yield start
+    for each in started:
         each.close()

@@ -1,19 +1,18 @@
 """A web site with a page that uses the client, and a collector that remembers everything it is sent."""
 
-from __future__ import annotations
-
 import json
+from collections import Counter
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
-from hubbub.collection import Collection, Keys, ManualClock, seal
+from hubbub.collection import Keys, ManualClock, seal
 from hubbub.core.reports import Reports
-from hubbub.core.spec import Json
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.driver import Protocol
+from hubbub.questions.collection import Collection
 from hubbub.wire.upload import Entry, decode_upload_json, json_size
 
 PAGE = b"""<!doctype html><meta charset="utf-8"><title>page</title>
@@ -35,9 +34,9 @@ class Site:
         self.clock = ManualClock(1e9)
         self.asks: list[tuple[str, Ask]] | None = None
         """What is asked, where a test wants to ask something of its own."""
-        self.published_asks: list[Json] | None = None
+        self.published_asks: list[dict[str, Any]] | None = None
         """The same, as it is published, letter for letter."""
-        self.changed: dict[str, Json] = {}
+        self.changed: dict[str, Any] = {}
         """What of the signed document is other than the collection's."""
         self.round = 1
         self.status = 200
@@ -74,29 +73,33 @@ class Site:
         self._server.shutdown()
         self._server.server_close()
 
-    def sealed(self, spec: Json) -> dict[str, str]:
+    def sealed(self, spec: Any) -> dict[str, str]:
         return seal(spec, self.signer.private)
 
     def current(self) -> list[tuple[str, Ask]]:
-        """The first ask of every question, in the step that it is."""
+        """The first asks of every question, in the step that it is: several, where it asks in parts."""
         if self.asks is not None:
             return self.asks
         found = []
         for question in self.collection.questions:
-            protocol: Protocol = self.collection.protocol(question)
-            ask = next(protocol)
-            assert isinstance(ask, Ask)
-            found.append((question, replace(ask, step=self.step)))
+            asked = next(self.collection.protocol(question))
+            for ask in asked if isinstance(asked, list) else [asked]:
+                assert isinstance(ask, Ask)
+                found.append((question, replace(ask, step=self.step)))
         return found
 
-    def document(self) -> Json:
+    def document(self) -> dict[str, Any]:
         """The document of the collection, before it is signed."""
         return {**self.collection.spec(), **self.changed}
 
-    def published(self) -> Json:
+    def published(self) -> dict[str, Any]:
         asks = self.published_asks
         if asks is None:
-            asks = [self.as_published(name, ask) for name, ask in self.current()]
+            parts: Counter[str] = Counter()
+            asks = []
+            for name, ask in self.current():
+                asks.append(self.as_published(name, ask, parts[name]))
+                parts[name] += 1
         return {
             "format": 1,
             "collection": self.collection.name,
@@ -106,16 +109,16 @@ class Site:
             "closes": self.collection.opens(self.step + 1),
         }
 
-    def as_published(self, name: str, ask: Ask) -> Json:
-        """An ask of the present round, in one part."""
+    def as_published(self, name: str, ask: Ask, part: int = 0) -> dict[str, Any]:
+        """An ask of the present round."""
         known = name in self.collection.questions
         closes = self.collection.round_times(name, 0, self.step, self.round)[1] if known else 1e12
-        named: dict[str, Json] = {"question": name, "run": 0, "step": ask.step, "round": self.round, "part": 0}
+        named = {"question": name, "run": 0, "step": ask.step, "round": self.round, "part": part}
         return {**named, "closes": closes, "ask": ask.spec()}
 
     def take(self, body: bytes) -> dict[str, Any]:
         """Count an upload, each id once."""
-        assert len(body) == json_size(self.document()["frame_bytes"])  # type: ignore[call-overload, arg-type, index]
+        assert len(body) == json_size(self.document()["frame_bytes"])
         upload = decode_upload_json(body)
         assert upload.collection == self.collection.name
         with self._lock:
@@ -131,11 +134,14 @@ class Site:
             self.duplicates += duplicates
             return {"accepted": accepted, "duplicates": duplicates, "rejected": []}
 
+    def mechanism_of(self, entry: Entry) -> ReportFormat:
+        """The mechanism of what an entry answers."""
+        return [ask.mechanism for name, ask in self.current() if name == entry.question][entry.part]
+
     def reports(self, question: str | None = None) -> list[Reports]:
         """The reports that came, each checked to be one of its question's mechanism."""
-        mechanisms = {name: ask.mechanism for name, ask in self.current()}
         return [
-            entry.reports(mechanisms[entry.question])
+            entry.reports(self.mechanism_of(entry))
             for entry in self.entries.values()
             if question in (None, entry.question)
         ]

@@ -26,6 +26,16 @@ test("what is no key is refused", async () => {
   await assert.rejects(js.wrap(new Uint8Array(3), [new Uint8Array(31)], "themes.1"), /32 bytes/);
 });
 
+test("shares for the library", async () => {
+  const { specs, reports, homomorphic, route, batch } = JSON.parse(process.env.HUBBUB_ROUTE);
+  const key = js.readHomomorphicKey(homomorphic);
+  const keys = route.map((shuffler) => js.unhex(shuffler, 32));
+  for (const [at, spec] of specs.entries()) {
+    const number = js.numberBytes(spec, js.unhex(reports[at], reports[at].length / 2), js.systemRandom);
+    console.log(`shares ${js.hex(await js.sealedShares(number, key, keys, batch))}`);
+  }
+});
+
 test("onions for the library", async () => {
   const { report, route, batch } = JSON.parse(process.env.HUBBUB_ROUTE);
   const keys = route.map((key) => js.unhex(key, 32));

@@ -1,24 +1,21 @@
 """Whoever sees a browser's uploads cannot tell what it recorded: not by what is answered, when, or at what length."""
 
-from __future__ import annotations
-
 import itertools
 import json
-import subprocess
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hubbub.collection import Collection, Keys, seal
+from hubbub.collection import Keys, seal
 from hubbub.core.domain import Ordinal
 from hubbub.ledger.promise import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.questions import Question
+from hubbub.questions.collection import Collection
+from tests.js.tab import RunNode
+from tests.shared.small_collections import changed
 
-HERE = Path(__file__).parent
-SLOW = pytest.mark.slow
 DAY = 86400
 START = 20_000 * DAY
 MEMO = Question.make(kind="memo", field="f", epsilon=0.5, permanent=1.0)
@@ -35,8 +32,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "much more": {"budget": Budget.of(user=90.0)},
     "shorter steps": {"step_seconds": DAY // 4},
     "a window": {"budget": Budget.of(window=(2.0, 3), user=6.0)},
-    "another memo": {"questions": {**FIRST.questions, "memo": replace(MEMO, permanent=1.5)}},
-    "one more memo": {"questions": {**FIRST.questions, "other": replace(MEMO, field="g")}},
+    "another memo": {"questions": {**FIRST.questions, "memo": changed(MEMO, permanent=1.5)}},
+    "one more memo": {"questions": {**FIRST.questions, "other": changed(MEMO, field="g")}},
     "no memo": {"questions": {"shares": FIRST.questions["shares"]}},
 }
 
@@ -58,12 +55,10 @@ def served(second: Collection, keys: Keys) -> list[list[Any]]:
         for name in collection.questions:
             ask = next(collection.protocol(name))
             assert isinstance(ask, Ask)
-            spec = replace(ask, step=step).spec()
-            named = {"question": name, "run": 0, "round": 1, "part": 0, "step": step}
-            asks.append({**named, "closes": collection.opens(step + 1), "ask": spec})
-        closes = collection.opens(step + 1)
-        named = {"format": 1, "collection": "c", "version": collection.version}
-        published = {**named, "step": step, "asks": asks, "closes": closes}
+            place: dict[str, Any] = {"question": name, "run": 0, "round": 1, "part": 0, "step": step}
+            asks.append({**place, "closes": collection.opens(step + 1), "ask": replace(ask, step=step).spec()})
+        head: dict[str, Any] = {"format": 1, "collection": "c", "version": collection.version, "step": step}
+        published = {**head, "asks": asks, "closes": collection.opens(step + 1)}
         documents = seal(collection.spec(), keys.private), seal(published, keys.private)
         found.append([["time", 1000 * now, 1000 * now], ["serve", *documents]])
     return found
@@ -81,29 +76,18 @@ def history(days: list[list[Any]], values: tuple[int | None, ...]) -> list[list[
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("cover", [False, True])
-@pytest.mark.parametrize("recorded", [pytest.param(FEW, id="few"), pytest.param(EVERY, id="every", marks=SLOW)])
+@pytest.mark.parametrize("recorded", [FEW, pytest.param(EVERY, marks=pytest.mark.slow)], ids=["few", "every"])
 def test_all_histories_look_alike(
-    built: Path, node: list[str], change: str, cover: bool, recorded: list[tuple[int | None, ...]]
+    run_node: RunNode, change: str, cover: bool, recorded: list[tuple[int | None, ...]]
 ) -> None:
     keys, second = Keys.new(), replace(FIRST, version=2, cover=cover, **CHANGES[change])
     days = served(second, keys)
     histories = [history(days, values) for values in recorded]
-    done = subprocess.run(
-        [*node, str(HERE / "browser_adversary.mjs")],
-        env={"HUBBUB_JS": str(built / "internals.mjs")},
-        input="".join(f"{json.dumps({'keys': keys.public.hex(), 'events': events})}\n" for events in histories),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    given = "".join(f"{json.dumps({'keys': keys.public.hex(), 'events': events})}\n" for events in histories)
     seen = set()
-    for line in done.stdout.splitlines():
-        told = json.loads(line)
-        seen.add(
-            tuple(
-                (each["version"], each["question"], each["step"], each["round"], len(each["report"]), each["cover"])
-                for each in told["answers"]
-            )
-        )
-    (answers,) = seen
-    assert len(answers) >= 4
+    for line in run_node("browser_adversary.mjs", given=given).splitlines():
+        answers = json.loads(line)["answers"]
+        names = "version", "question", "step", "round", "cover"
+        seen.add(tuple((*(each[name] for name in names), len(each["report"])) for each in answers))
+    (look,) = seen
+    assert len(look) >= 4

@@ -1,25 +1,21 @@
 """Studies in a real browser: rounds of their own length, frozen values, one debit, and parts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self, TypeAlias
 
 import pytest
+from playwright.sync_api import BrowserContext
 
 from hubbub import GRR
-from hubbub.collection import Collection
 from hubbub.core.domain import Ordinal
 from hubbub.core.event import units_of
 from hubbub.ledger.promise import Budget
 from hubbub.protocols.ask import CIRCLE
 from hubbub.questions import Question
-from tests.js.test_browser import record, status, tick, visit
-
-if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Page
-
+from hubbub.questions.collection import Collection
+from tests.js.local_site import Site
+from tests.js.tab import SEVERAL, OpenSite, Tab
 
 HOUR = 3600
 ROUND = 600
@@ -63,17 +59,21 @@ def terms(start: int, **changes: Any) -> dict[str, Any]:
     }
 
 
-class Study:
-    """A site whose collection holds a study, and the asks of it."""
+class Study(Tab):
+    """A site whose collection holds a study, the asks of it, and a page that answers them."""
 
-    def __init__(self, site: Any, promise: dict[str, Any] | None = None, **changes: Any) -> None:
+    def __init__(self, site: Site, promise: dict[str, Any] | None = None, **changes: Any) -> None:
         self.site, self.start = site, int(site.clock.now())
         self.terms = terms(self.start, **changes)
         self.whole = promise or whole(100 * self.terms["limit"])
-        own = site.collection.spec()
-        site.changed = {"terms": {**own["terms"], "ages": self.terms}, "promises": [self.whole]}
+        own = {name: terms.spec() for name, terms in site.collection.terms.items()}
+        site.changed = {"terms": {**own, "ages": self.terms}, "promises": [self.whole]}
 
-    def ask(self, number: int, codes: tuple[int, ...] = (), *, run: int = 0, part: int = 0, **inner: Any) -> Any:
+    def visit(self, context: BrowserContext, **options: Any) -> Self:
+        Tab.__init__(self, context, self.site, **options)
+        return self
+
+    def asked(self, number: int, codes: tuple[int, ...] = (), *, run: int = 0, part: int = 0, **inner: Any) -> Any:
         """An ask of a round: of some candidates, or of the whole value."""
         view: Any = {"kind": "among", "codes": list(codes)} if codes else {"kind": "whole"}
         mechanism = GRR(epsilon=EPSILON, domain=len(codes) + 1 if codes else 101)
@@ -84,13 +84,12 @@ class Study:
         ask = {"mechanism": mechanism.spec(), "step": 0, "view": view, "cohort": everyone, "standing": False}
         return {**named, "ask": {**ask, **inner}}
 
-    def tick(self, page: Page, *asks: Any, at: float | None = None) -> None:
+    def publish(self, *asks: Any, at: float | None = None) -> None:
         """Publish asks, and let the client do its work, at some time after the start."""
         if at is not None:
             self.site.clock.set(self.start + at)
         self.site.published_asks = list(asks)
-        page.evaluate("client.asks = null")
-        tick(page, self.site)
+        self.look()
 
     def heard(self) -> list[tuple[int, int, int, int]]:
         """Of every answer: its run, round and part, and what it says."""
@@ -98,20 +97,31 @@ class Study:
         return [(entry.run, entry.round, entry.part, int.from_bytes(entry.report, "little")) for entry in entries]
 
 
-def test_values_are_frozen_for_the_whole_study_which_is_paid_for_once(
-    context: BrowserContext, site: Callable[..., Any]
-) -> None:
-    study = Study(site(PLAIN))
-    page = visit(context, study.site)
-    record(page, "age", 41)
+OpenStudy: TypeAlias = Callable[..., Study]
+
+
+@pytest.fixture
+def study(context: BrowserContext, site: OpenSite) -> OpenStudy:
+    """Open a page of a site with a study that begins at a time, by default now."""
+
+    def open_study(promise: dict[str, Any] | None = None, begins: int | None = None, **changes: Any) -> Study:
+        place = site(PLAIN)
+        place.clock.set(place.clock.now() if begins is None else begins)
+        return Study(place, promise, **changes).visit(context, trustWallClock=begins is not None)
+
+    return open_study
+
+
+def test_values_are_frozen_for_the_whole_study_which_is_paid_for_once(study: OpenStudy) -> None:
+    here = study()
+    here.record("age", 41)
     for number, codes in ((1, ()), (2, (7, 41)), (3, (3, 42, 50))):
-        study.tick(page, study.ask(number, codes), at=(number - 1) * ROUND)
-        study.tick(page, study.ask(number, codes))  # once
-        record(page, "age", 42)
-        assert status(page)["lifetime"] == 3 * UNITS
-        page.close()
-        page = visit(context, study.site)  # it is on the disk
-    assert study.heard() == [(0, 1, 0, 41), (0, 2, 0, 1), (0, 3, 0, 3)]
+        here.publish(here.asked(number, codes), at=(number - 1) * ROUND)
+        here.publish(here.asked(number, codes))  # once
+        here.record("age", 42)
+        assert here.lifetime == 3 * UNITS
+        here.reopen()  # it is on the disk
+    assert here.heard() == [(0, 1, 0, 41), (0, 2, 0, 1), (0, 3, 0, 3)]
 
 
 DAMAGE = """change => new Promise((resolve, reject) => {
@@ -137,193 +147,152 @@ DAMAGE = """change => new Promise((resolve, reject) => {
         "return { ...row, state: { ...row.state, round: -1 } }",
     ],
 )
-def test_a_state_that_is_none_of_a_study_is_refused(
-    context: BrowserContext, site: Callable[..., Any], change: str
-) -> None:
-    study = Study(site(PLAIN))
-    page = visit(context, study.site)
-    study.tick(page, study.ask(1), at=0)
-    page.evaluate(DAMAGE, change)
-    study.tick(page, study.ask(2), at=ROUND)
-    assert status(page)["refused"]["ages"].startswith("state")
-    assert [each[1] for each in study.heard()] == [1]
-    assert status(page)["lifetime"] == 3 * UNITS
+def test_a_state_that_is_none_of_a_study_is_refused(study: OpenStudy, change: str) -> None:
+    here = study()
+    here.publish(here.asked(1), at=0)
+    here.evaluate(DAMAGE, change)
+    here.publish(here.asked(2), at=ROUND)
+    assert here.refused["ages"].startswith("state")
+    assert [each[1] for each in here.heard()] == [1]
+    assert here.lifetime == 3 * UNITS
 
 
-def test_a_round_that_was_missed_stays_unanswered_and_no_clock_brings_one_back(
-    context: BrowserContext, site: Callable[..., Any]
-) -> None:
-    study = Study(site(PLAIN))
-    page = visit(context, study.site)
-    record(page, "age", 41)
-    study.tick(page, study.ask(2), at=10)
-    assert status(page)["refused"]["ages"].startswith("round")  # it is not yet
-    study.tick(page, study.ask(2), at=ROUND)
-    study.tick(page, study.ask(1) | {"closes": 10**12}, at=ROUND + 1)
-    assert status(page)["refused"]["ages"].startswith("round")  # it is over
-    study.tick(page, study.ask(1), at=0)
-    assert status(page)["refused"]["ages"].startswith("round")
-    study.tick(page, study.ask(3), at=2 * ROUND)
-    study.tick(page, study.ask(4) | {"closes": 10**12}, at=3 * ROUND)
-    assert status(page)["refused"]["ages"].startswith("round")
-    assert [each[1] for each in study.heard()] == [2, 3]
-    assert status(page)["lifetime"] == 3 * UNITS
+def test_a_round_that_was_missed_stays_unanswered_and_no_clock_brings_one_back(study: OpenStudy) -> None:
+    here = study()
+    here.record("age", 41)
+    here.publish(here.asked(2), at=10)
+    assert here.refused["ages"].startswith("round")  # it is not yet
+    here.publish(here.asked(2), at=ROUND)
+    here.publish(here.asked(1) | {"closes": 10**12}, at=ROUND + 1)
+    assert here.refused["ages"].startswith("round")  # it is over
+    here.publish(here.asked(1), at=0)
+    assert here.refused["ages"].startswith("round")
+    here.publish(here.asked(3), at=2 * ROUND)
+    here.publish(here.asked(4) | {"closes": 10**12}, at=3 * ROUND)
+    assert here.refused["ages"].startswith("round")
+    assert [each[1] for each in here.heard()] == [2, 3]
+    assert here.lifetime == 3 * UNITS
 
 
-def test_the_asks_of_a_run_declare_no_more_than_was_signed(context: BrowserContext, site: Callable[..., Any]) -> None:
-    study = Study(site(PLAIN), limit=2 * UNITS)
-    page = visit(context, study.site)
+def test_the_asks_of_a_run_declare_no_more_than_was_signed(study: OpenStudy) -> None:
+    here = study(limit=2 * UNITS)
     for number in (1, 2, 3):
-        study.tick(page, study.ask(number), at=(number - 1) * ROUND)
-    assert status(page)["refused"]["ages"].startswith("limit")
-    assert [each[1] for each in study.heard()] == [1, 2]
-    assert status(page)["lifetime"] == 2 * UNITS
+        here.publish(here.asked(number), at=(number - 1) * ROUND)
+    assert here.refused["ages"].startswith("limit")
+    assert [each[1] for each in here.heard()] == [1, 2]
+    assert here.lifetime == 2 * UNITS
 
 
-def test_asks_outside_the_family_are_refused_and_nothing_is_spent(
-    context: BrowserContext, site: Callable[..., Any]
-) -> None:
-    study = Study(site(PLAIN))
-    page = visit(context, study.site)
+def test_asks_outside_the_family_are_refused_and_nothing_is_spent(study: OpenStudy) -> None:
+    here = study()
     for reason, ask in {
-        "view": study.ask(1, (1, 2, 3, 4)),
-        "run": study.ask(1, run=1) | {"closes": 10**12},
-        "part": study.ask(1, part=2),
-        "step": study.ask(1) | {"step": 1},
-        "arc": study.ask(1, cohort={"start": 0, "length": 5}),
-        "mechanism": study.ask(1, (1, 2), mechanism=GRR(epsilon=EPSILON, domain=4).spec()),
+        "view": here.asked(1, (1, 2, 3, 4)),
+        "run": here.asked(1, run=1) | {"closes": 10**12},
+        "part": here.asked(1, part=2),
+        "step": here.asked(1) | {"step": 1},
+        "arc": here.asked(1, cohort={"start": 0, "length": 5}),
+        "mechanism": here.asked(1, (1, 2), mechanism=GRR(epsilon=EPSILON, domain=4).spec()),
     }.items():
-        study.tick(page, ask)
-        assert status(page)["refused"]["ages"].startswith(reason)
-    study.tick(page, study.ask(1, mechanism=GRR(epsilon=29.0, domain=101).spec()))
-    assert status(page)["refused"]["ages"].startswith("mechanism")
-    assert status(page)["lifetime"] == 0
-    assert not study.site.headers
+        here.publish(ask)
+        assert here.refused["ages"].startswith(reason)
+    here.publish(here.asked(1, mechanism=GRR(epsilon=29.0, domain=101).spec()))
+    assert here.refused["ages"].startswith("mechanism")
+    assert here.lifetime == 0
+    assert not here.site.headers
 
 
-def test_of_several_parts_a_device_answers_one_and_none_where_two_could_ask_it(
-    context: BrowserContext, site: Callable[..., Any]
-) -> None:
-    # Each database is a device. Of 24, all or none are in a half with probability 2^-23.
-    study = Study(site(PLAIN))
+def test_of_several_parts_a_device_answers_one_and_none_where_two_could_ask_it(study: OpenStudy) -> None:
+    here = study()
     halves = [{"start": at * CIRCLE // 2, "length": CIRCLE // 2} for at in (0, 1)]
-    study.site.published_asks = [study.ask(1, (5,), cohort=half, part=part) for part, half in enumerate(halves)]
-    page = visit(context, study.site)
-    options = {"collection": "themes", "keys": [study.site.keys.public.hex()]}
-    page.evaluate(
-        """async options => {
-          for (let n = 0; n < 24; n++) await (await open_client({ ...options, database: `device ${n}` })).tick();
-        }""",
-        options,
-    )
-    parts = [each[2] for each in study.heard()]
+    here.site.published_asks = [here.asked(1, (5,), cohort=half, part=part) for part, half in enumerate(halves)]
+    here.evaluate(SEVERAL, here.options)
+    parts = [each[2] for each in here.heard()]
     assert len(parts) == 24
     assert set(parts) == {0, 1}
-    study.tick(page, study.ask(2), study.ask(2, cohort={"start": 7, "length": CIRCLE // 2}, part=1), at=ROUND)
-    assert status(page)["refused"]["ages"].startswith("parts")
-    study.tick(page, *(study.ask(2, cohort=half) for half in halves))  # of one part twice
-    assert status(page)["refused"]["ages"].startswith("parts")
-    assert status(page)["lifetime"] == 0
-    study.tick(page, *(study.ask(2, cohort=half, part=part) for part, half in enumerate(halves)))
-    study.tick(page, *(study.ask(2, cohort=half, part=part) for part, half in enumerate(halves[::-1])))
-    assert [each[1] for each in study.heard()][24:] == [2]
+    here.publish(here.asked(2), here.asked(2, cohort={"start": 7, "length": CIRCLE // 2}, part=1), at=ROUND)
+    assert here.refused["ages"].startswith("parts")
+    here.publish(*(here.asked(2, cohort=half) for half in halves))  # of one part twice
+    assert here.refused["ages"].startswith("parts")
+    assert here.lifetime == 0
+    here.publish(*(here.asked(2, cohort=half, part=part) for part, half in enumerate(halves)))
+    here.publish(*(here.asked(2, cohort=half, part=part) for part, half in enumerate(halves[::-1])))
+    assert [each[1] for each in here.heard()][24:] == [2]
 
 
-def test_a_run_is_counted_until_it_is_over_and_the_window_has_passed(
-    context: BrowserContext, site: Callable[..., Any]
-) -> None:
-    collector = site(PLAIN)
-    collector.clock.set(PLAIN.opens(277780))
-    study = Study(
-        collector, whole(3 * UNITS, steps=1), study={"start": 277780 * HOUR, "round_seconds": HOUR, "every": 0}
-    )
+def test_a_run_is_counted_until_it_is_over_and_the_window_has_passed(study: OpenStudy) -> None:
+    begins = round(PLAIN.opens(277780))
+    schedule = {"start": begins, "round_seconds": HOUR, "every": 0}
+    here = study(whole(3 * UNITS, steps=1), begins=begins, study=schedule)
     for hour in range(5):
-        collector.clock.set(study.start + hour * HOUR)
-        page = visit(context, collector, trustWallClock=True)  # between visits the wall clock is believed here
-        ((name, ask),) = collector.current()
-        asks = [study.ask(1) | {"closes": 10**12}] if hour == 0 else []
-        study.tick(page, *asks, collector.as_published(name, ask))
-        page.close()
-    answered = [entry.step - 277780 for entry in collector.entries.values() if entry.question == "popular"]
+        here.site.clock.set(begins + hour * HOUR)
+        here.reopen(trustWallClock=True)  # between visits the wall clock is believed here
+        ((name, ask),) = here.site.current()
+        asks = [here.asked(1) | {"closes": 10**12}] if hour == 0 else []
+        here.publish(*asks, here.site.as_published(name, ask))
+    answered = [entry.step - 277780 for entry in here.site.entries.values() if entry.question == "popular"]
     assert answered == [3, 4]  # in the third hour the run is over, and its last hour was the window
 
 
-def test_a_study_that_is_repeated_pays_for_every_run_and_is_asked_of_what_is_then(
-    context: BrowserContext, site: Callable[..., Any]
-) -> None:
-    collector = site(PLAIN)
-    begins = int(collector.clock.now())
-    study = Study(collector, whole(6 * UNITS), study={"start": begins, "round_seconds": ROUND, "every": HOUR})
-    page = visit(context, collector, trustWallClock=True)
+def test_a_study_that_is_repeated_pays_for_every_run_and_is_asked_of_what_is_then(study: OpenStudy) -> None:
+    schedule = {"start": 10**9, "round_seconds": ROUND, "every": HOUR}
+    here = study(whole(6 * UNITS), begins=10**9, study=schedule)
     for run in range(3):
-        record(page, "age", 40 + run)
-        study.tick(page, study.ask(1, run=run), at=run * HOUR)
-        record(page, "age", 90)
-        study.tick(page, study.ask(2, run=run), at=run * HOUR + ROUND)
-        page.close()
-        page = visit(context, collector, trustWallClock=True)
-    assert study.heard() == [(run, number, 0, 40 + run) for run in (0, 1) for number in (1, 2)]
-    assert status(page)["lifetime"] == 6 * UNITS
-    study.tick(page, study.ask(3, run=0), at=2 * ROUND)  # the clock was set back
-    assert len(study.heard()) == 4
+        here.record("age", 40 + run)
+        here.publish(here.asked(1, run=run), at=run * HOUR)
+        here.record("age", 90)
+        here.publish(here.asked(2, run=run), at=run * HOUR + ROUND)
+        here.reopen(trustWallClock=True)
+    assert here.heard() == [(run, number, 0, 40 + run) for run in (0, 1) for number in (1, 2)]
+    assert here.lifetime == 6 * UNITS
+    here.publish(here.asked(3, run=0), at=2 * ROUND)  # the clock was set back
+    assert len(here.heard()) == 4
 
 
-def test_no_earlier_run_is_answered_though_the_clock_is_set_back_within_its_step(
-    context: BrowserContext, site: Callable[..., Any]
-) -> None:
-    collector = site(PLAIN)
+def test_no_earlier_run_is_answered_though_the_clock_is_set_back_within_its_step(study: OpenStudy) -> None:
     begins = 277780 * HOUR
-    collector.clock.set(begins)
-    study = Study(collector, study={"start": begins, "round_seconds": ROUND, "every": 3 * ROUND})
-    page = visit(context, collector)
-    study.tick(page, study.ask(1, run=1), at=3 * ROUND)
-    study.tick(page, study.ask(3, run=0), at=2 * ROUND)
-    assert status(page)["refused"]["ages"].startswith("run")
-    assert [each[:2] for each in study.heard()] == [(1, 1)]
-    assert status(page)["lifetime"] == 3 * UNITS
+    here = study(begins=begins, study={"start": begins, "round_seconds": ROUND, "every": 3 * ROUND})
+    here.publish(here.asked(1, run=1), at=3 * ROUND)
+    here.publish(here.asked(3, run=0), at=2 * ROUND)
+    assert here.refused["ages"].startswith("run")
+    assert [each[:2] for each in here.heard()] == [(1, 1)]
+    assert here.lifetime == 3 * UNITS
 
 
-def test_all_fields_of_a_question_are_frozen_together(context: BrowserContext, site: Callable[..., Any]) -> None:
+def test_all_fields_of_a_question_are_frozen_together(study: OpenStudy) -> None:
     looks = [{"kind": "field", "name": name} for name in ("age", "shoe")]
-    study = Study(site(PLAIN), fields=["age", "shoe"], views=looks)
-    page = visit(context, study.site)
-    record(page, "age", 7)
-    record(page, "shoe", 44)
-    study.tick(page, study.ask(1, view=looks[0]), at=0)
-    record(page, "age", 8)
-    record(page, "shoe", 45)
-    study.tick(page, study.ask(2, view=looks[1]), at=ROUND)
-    study.tick(page, study.ask(3, view=looks[0]), at=2 * ROUND)
-    assert [each[3] for each in study.heard()] == [7, 44, 7]
+    here = study(fields=["age", "shoe"], views=looks)
+    here.record("age", 7)
+    here.record("shoe", 44)
+    here.publish(here.asked(1, view=looks[0]), at=0)
+    here.record("age", 8)
+    here.record("shoe", 45)
+    here.publish(here.asked(2, view=looks[1]), at=ROUND)
+    here.publish(here.asked(3, view=looks[0]), at=2 * ROUND)
+    assert [each[3] for each in here.heard()] == [7, 44, 7]
 
 
-def test_a_version_that_postpones_the_end_of_a_run_is_not_answered_in_it(
-    context: BrowserContext, site: Callable[..., Any]
-) -> None:
+def test_a_version_that_postpones_the_end_of_a_run_is_not_answered_in_it(study: OpenStudy) -> None:
     """What was paid stops counting when the run should have ended: an answer after that would be free."""
-    study = Study(site(PLAIN))
-    page = visit(context, study.site)
-    record(page, "age", 41)
-    study.tick(page, study.ask(1), at=0)
-    study.site.collection = replace(PLAIN, version=2)
-    later = {**study.terms, "study": {**study.terms["study"], "start": study.start + ROUND}}
-    study.site.changed = {**study.site.changed, "terms": {**study.site.changed["terms"], "ages": later}}
-    study.tick(page, study.ask(2) | {"closes": 10**12}, at=2 * ROUND)
-    assert page.evaluate("client.collection.version") == 2
-    assert status(page)["refused"]["ages"].startswith("run")
-    assert [each[1] for each in study.heard()] == [1]
-    assert status(page)["lifetime"] == 3 * UNITS
+    here = study()
+    here.record("age", 41)
+    here.publish(here.asked(1), at=0)
+    here.site.collection = replace(PLAIN, version=2)
+    later = {**here.terms, "study": {**here.terms["study"], "start": here.start + ROUND}}
+    here.site.changed = {**here.site.changed, "terms": {**here.site.changed["terms"], "ages": later}}
+    here.publish(here.asked(2) | {"closes": 10**12}, at=2 * ROUND)
+    assert here.evaluate("client.collection.version") == 2
+    assert here.refused["ages"].startswith("run")
+    assert [each[1] for each in here.heard()] == [1]
+    assert here.lifetime == 3 * UNITS
 
 
-def test_a_run_does_not_go_on_with_another_field(context: BrowserContext, site: Callable[..., Any]) -> None:
-    collector = site(PLAIN)
-    study = Study(collector)
-    page = visit(context, collector)
-    record(page, "age", 7)
-    study.tick(page, study.ask(1), at=0)
-    study.site.collection = replace(PLAIN, version=2, fields={**PLAIN.fields, "age": Ordinal(100 - 1)})
-    own = study.site.collection.spec()
-    study.site.changed = {"terms": {**own["terms"], "ages": study.terms}, "promises": [study.whole]}
-    study.tick(page, study.ask(2), at=ROUND)
-    assert status(page)["refused"]["ages"].startswith("fields")  # the run began with what the field was then
-    assert [each[1] for each in study.heard()] == [1]
+def test_a_run_does_not_go_on_with_another_field(study: OpenStudy) -> None:
+    here = study()
+    here.record("age", 7)
+    here.publish(here.asked(1), at=0)
+    here.site.collection = replace(PLAIN, version=2, fields={**PLAIN.fields, "age": Ordinal(99)})
+    own = {name: terms.spec() for name, terms in here.site.collection.terms.items()}
+    here.site.changed = {"terms": {**own, "ages": here.terms}, "promises": [here.whole]}
+    here.publish(here.asked(2), at=ROUND)
+    assert here.refused["ages"].startswith("fields")  # the run began with what the field was then
+    assert [each[1] for each in here.heard()] == [1]

@@ -1,51 +1,28 @@
 """Browsers and Python's clients, two real shufflers of which one is killed on the way, and a real collector."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
+from playwright.sync_api import BrowserContext
 
 from hubbub.client import Client
+from tests.js.tab import OpenSite, blank
+from tests.served import wait_for
 from tests.shared.shuffled_processes import ShuffledProcesses
-
-if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext
+from tests.shared.small_collections import THEME, collection_text
 
 STEP, BROWSERS, PYTHONS, FAKES = 16, 12, 12, 10
-HANGS = 120.0  # seconds after which a test gives up, not a measure of anything
-TOML = f"""
-name = "themes"
-version = 1
-title = "Light or dark?"
-trust = "shuffle"
-
-[schedule]
-step = "{STEP}s"
-lateness = "10s"
-
-[privacy]
-user = 40.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 4.0
-
-[shuffle]
-collector_key = "COLLECTOR"
-delta = 1e-6
-least = 20
-fakes = {FAKES}
-"""
+TOML = collection_text(
+    "themes",
+    "Light or dark?",
+    trust="shuffle",
+    schedule={"step": f"{STEP}s", "lateness": "10s"},
+    privacy={"user": 40.0, "minimum_batch": 20},
+    fields={"theme": THEME},
+    questions={"popular": {"kind": "histogram", "field": "theme", "epsilon": 4.0}},
+    shuffle={"collector_key": "COLLECTOR", "delta": 1e-6, "least": 20, "fakes": FAKES},
+)
 CROWD = """async ([options, count]) => {
   for (let n = 0; n < count; n++) {
     const client = await open_client({ ...options, now: Date.now, database: `device ${n}` });
@@ -57,16 +34,12 @@ CROWD = """async ([options, count]) => {
 
 
 @pytest.mark.slow
-def test_browsers_and_python_through_two_shufflers(
-    context: BrowserContext, site: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_browsers_and_python_through_two_shufflers(context: BrowserContext, site: OpenSite, tmp_path: Path) -> None:
     parts = ShuffledProcesses(tmp_path, TOML)
     clients: list[Client] = []
     try:
         home = site(parts.collection)
-        page = context.new_page()
-        page.goto(f"{home.url}/page")
-        page.wait_for_function("() => !!window.open_client")
+        page = blank(context, home)
         for number in range(PYTHONS):
             folder = tmp_path / f"client {number}"
             clients.append(Client(folder, parts.server, parts.public_key, collection="themes", jitter=0.0))
@@ -80,26 +53,16 @@ def test_browsers_and_python_through_two_shufflers(
             assert client.tick() == 1
             assert client.upload() == 0  # nobody is there
         parts.begin(0)
-        end = time.monotonic() + HANGS
-        while any(client.status().queued for client in clients) and time.monotonic() < end:
-            for client in clients:
-                client.upload()
-            time.sleep(0.2)
+        wait_for(lambda: not any(client.upload() + client.status().queued for client in clients))
         assert [client.status().counts for client in clients] == [{"sent": 1}] * PYTHONS
-        batches: list[Any] = []
-        while not batches and time.monotonic() < end:
-            time.sleep(0.3)
-            batches = parts.get("/v1/collections/themes/shuffled")["questions"]["popular"]["batches"]
-        (batch,) = batches
+        shuffled = "/v1/collections/themes/shuffled"
+        (batch,) = wait_for(lambda: parts.get(shuffled)["questions"]["popular"]["batches"])
         assert batch["step"] == step
         assert (batch["people"], batch["fakes"]) == (BROWSERS + PYTHONS, 2 * FAKES)
         assert (batch["unreadable"], batch["repeated"]) == (0, 0)
-        releases: list[Any] = []
-        while not releases and time.monotonic() < end:
-            time.sleep(0.3)
-            path = f"/v1/collections/themes/questions/popular/releases?from={step}&to={step}"
-            releases = parts.get(path)["releases"]
-        assert (releases[0]["n"], releases[0]["withheld"]) == (BROWSERS + PYTHONS, None)
+        path = f"/v1/collections/themes/questions/popular/releases?from={step}&to={step}"
+        (release,) = wait_for(lambda: parts.get(path)["releases"])
+        assert (release["n"], release["withheld"]) == (BROWSERS + PYTHONS, None)
     finally:
         for client in clients:
             client.close()

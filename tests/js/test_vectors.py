@@ -1,10 +1,7 @@
 """The browser's client computes what the library does. Run this file to write its vectors anew."""
 
-from __future__ import annotations
-
 import json
 import random
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +14,10 @@ from hubbub import (
     GRR,
     OLH,
     OUE,
+    SOLH,
     SUE,
     BasicRappor,
+    BloomRappor,
     ExSub,
     Hybrid,
     Loloha,
@@ -29,8 +28,8 @@ from hubbub import (
     SquareWave,
     StochasticRounding,
 )
-from hubbub.collection import Collection
 from hubbub.core.domain import Categorical, Domain, KeyValue, Numeric, Ordinal, Sets, Strings
+from hubbub.core.domain.texts import BitStrings
 from hubbub.core.hashing import fingerprint, hash32
 from hubbub.core.migrations import Format
 from hubbub.core.spec import canonical
@@ -39,6 +38,7 @@ from hubbub.ledger.clock import Observation, StepRefused
 from hubbub.ledger.file import LedgerFile
 from hubbub.ledger.promise import Budget, BudgetExceeded, Promise, of_question
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.frequency.bundle import Bundle
 from hubbub.mechanisms.frequency.measured import Measured
 from hubbub.mechanisms.memoised import Memoised
 from hubbub.mechanisms.numeric.mean import Ranged
@@ -48,14 +48,31 @@ from hubbub.mechanisms.sets.split_unary import SplitUnary
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
-from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask, place_on_circle
+from hubbub.mechanisms.ternary.vectors import INDEX_SHIFT
+from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask, group_on_circle, place_on_circle
+from hubbub.protocols.changes.net_stream import NetStream
 from hubbub.protocols.changes.stream import ChangeStream
 from hubbub.protocols.views.basic import Among, Binned, Clipped, Whole
-from hubbub.protocols.views.records import CellAxis, CodeAxis, GridAxis, Joint, PublicNumber, WithNumbers
+from hubbub.protocols.views.records import (
+    CellAxis,
+    CodeAxis,
+    Entries,
+    FieldBits,
+    GridAxis,
+    Joint,
+    Joints,
+    PublicNumber,
+    WithNumbers,
+)
 from hubbub.protocols.views.sets import Held, Members, On, Size, SubsetCount, Subsets
+from hubbub.protocols.views.update import Update, model_hash
 from hubbub.questions import Question
+from hubbub.questions.collection import Collection
+from hubbub.random.integers import GRAIN
 from hubbub.random.source import Random
 from hubbub.wire.upload import Entry, encode_upload_json, json_size
+from tests.js.tab import RunNode
+from tests.vectors import make_prefix
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "js.json"
 EMOJI = Categorical(["\U0001f602", "\u2764", "\U0001f60d", "caf\u00e9", "(none)"])
@@ -71,6 +88,8 @@ MECHANISMS: list[Mechanism] = [
     OLH(epsilon=0.25, domain=EMOJI),
     OLH(epsilon=5.9, domain=1 << 20),
     OLH(epsilon=40.0, domain=1 << 32),
+    SOLH(epsilon=1.0, domain=1024),
+    SOLH(epsilon=3.0, domain=EMOJI, buckets=512),
     OUE(epsilon=1.0, domain=5),
     OUE(epsilon=2.0, domain=8),
     OUE(epsilon=0.001, domain=13),
@@ -101,6 +120,8 @@ MECHANISMS: list[Mechanism] = [
     Measured(epsilon=1.0, domain=3, measures=2),
     Measured(epsilon=2.0, domain=300, measures=1),
     Measured(epsilon=1.0, domain=EMOJI, oracle=OUE(epsilon=1.0, domain=EMOJI), measures=1),
+    Bundle(epsilon=2.0, oracles=(GRR(epsilon=1.0, domain=3), OLH(epsilon=1.0, domain=40))),
+    Bundle(epsilon=1.0, oracles=(OLH(epsilon=0.4, domain=BitStrings(40)), GRR(epsilon=0.6, domain=300)), measures=2),
     PSFO(epsilon=1.0, domain=Sets(Ordinal(4), most=2), oracle="GRR"),
     PSFO(epsilon=2.0, domain=300, length=7),
     PSFO(epsilon=0.5, domain=70_000, length=1, oracle="OLH"),
@@ -113,18 +134,23 @@ MECHANISMS: list[Mechanism] = [
     PrivSet(epsilon=0.5, domain=Sets(Ordinal(300), most=6)),
     PrivSet(epsilon=0.1, domain=Sets(Ordinal(40), most=2), m=41, t=2),
 ]
-MEMOS = [
+MEMOS: list[BasicRappor | BloomRappor | Loloha] = [
     BasicRappor(epsilon=2.0, domain=8),
     BasicRappor(epsilon=9.0, domain=EMOJI),
     Loloha(epsilon=2.0, domain=1024),
     Loloha(epsilon=3.0, domain=["a", "b", "c", "d", "e"], buckets=2),
     Loloha(epsilon=6.0, domain=300, report_epsilon=1.5),
+    BloomRappor(epsilon=4.0),
+    BloomRappor(epsilon=6.0, bits=13, hashes=5, cohorts=300, keep=0xC0000001),
+    BloomRappor(epsilon=2.0, bits=4, hashes=3, cohorts=1),
 ]
-STREAMS = [
+STREAMS: list[Stateful] = [
     ChangeStream(epsilon=1.0, dimension=2, steps=24, changes=2),
     ChangeStream(epsilon=3.0, dimension=5, steps=24, changes=7, one=True),
     ChangeStream(epsilon=0.4, dimension=1, steps=10, changes=3, fanout=3),
     ChangeStream(epsilon=8.0, dimension=12, steps=5, changes=40),
+    NetStream(epsilon=0.5, dimension=2, steps=24, changes=2),
+    NetStream(epsilon=4.0, dimension=3, steps=9, changes=5, one=True),
 ]
 
 
@@ -149,6 +175,7 @@ def blocks(mechanism: Mechanism, value: Any) -> Iterator[bytes]:
     counting = Given(b"")
     mechanism.randomize([value], counting)
     size = len(counting.drawn)
+    choosing: Any = mechanism.inner if isinstance(mechanism, PSFO) else mechanism
     rng = Random(seed=f"{mechanism.spec_id} {value}")
     if size > 1000:  # for its long column alone
         yield rng.bytes(size)
@@ -168,8 +195,8 @@ def blocks(mechanism: Mechanism, value: Any) -> Iterator[bytes]:
                 yield b"".join(
                     rng.bytes(8) if k % 2 else (edge % 2**64).to_bytes(8, "little") for k in range(size // 8)
                 )
-    elif hasattr(choosing := mechanism.inner if isinstance(mechanism, PSFO) else mechanism, "other"):
-        options = choosing.buckets if hasattr(choosing, "buckets") else choosing.size  # type: ignore[attr-defined]
+    elif hasattr(choosing, "other"):
+        options = getattr(choosing, "buckets", None) or choosing.size
         keep = (1 << 64) - (options - 1) * choosing.other
         for draw in (keep - 1, keep, keep + choosing.other - 1, keep + choosing.other):
             yield rng.bytes(size - 8) + (draw % (1 << 64)).to_bytes(8, "little")
@@ -203,7 +230,7 @@ def reports() -> Iterator[dict[str, Any]]:
                 given = Given(block)
                 sent = mechanism.randomize([value], given).to_bare()
                 shown = sorted(value.items()) if isinstance(value, dict) else value
-                if isinstance(mechanism, Measured):
+                if getattr(mechanism, "measures", 0):
                     shown = value[0], [None if number != number else number for number in value[1]]
                 made.append({"value": shown, "random": given.drawn.hex(), "bytes": sent.hex()})
         yield {
@@ -224,6 +251,9 @@ def values_of(mechanism: Mechanism) -> list[Any]:
     if isinstance(mechanism, Measured):
         numbers = [0.1, float("nan")], [-1e300, 5e-324]
         return [(code, row[: mechanism.measures]) for code in mechanism.inner.example_values(2) for row in numbers]
+    if isinstance(mechanism, Bundle):
+        rows = mechanism.example_values(40)[::13]
+        return [(row[0], [0.1, float("nan")]) for row in rows] if mechanism.measures else rows
     if isinstance(mechanism, Rappor):
         return ["", "hello", "caf\u00e9", "cafe\u0301"]
     return mechanism.example_values(4)
@@ -231,12 +261,13 @@ def values_of(mechanism: Mechanism) -> list[Any]:
 
 def transcripts() -> Iterator[dict[str, Any]]:
     """Devices that remember: what each step costs, is paid or not, and sends, from given randomness."""
-    for mechanism in (*MEMOS, *STREAMS):
+    devices: list[Stateful] = [*MEMOS, *STREAMS]
+    for mechanism in devices:
         for device in range(6):
             rng = random.Random(f"{mechanism.spec_id} {device}")
             given = Given(rng.randbytes(12))
             states = mechanism.enroll(1, given)
-            enrolled, turns = given.drawn.hex(), []
+            enrolled, turns = given.drawn.hex(), list[dict[str, Any]]()
             steps = sorted(rng.sample(range(24), 12))
             for step in steps:
                 if turns and mechanism.state_key(step) != mechanism.state_key(turns[-1]["step"]):
@@ -275,36 +306,45 @@ def seen_by(mechanism: Stateful, rng: random.Random) -> Any:
         if mechanism.one:
             return rng.randrange(mechanism.dimension + 1)
         return [rng.randrange(2) for _ in range(mechanism.dimension)]
-    return rng.choice(mechanism.example_values(4))  # type: ignore[attr-defined]
+    if isinstance(mechanism, BloomRappor):
+        return rng.choice(["", "hello", "caf\u00e9", "cafe\u0301"])
+    assert isinstance(mechanism, BasicRappor | Loloha)
+    return rng.choice(mechanism.example_values(4))
 
 
 def refused() -> Iterator[dict[str, Any]]:
     """Specs that no client may answer: they spend a little more than they say, or are not what they seem."""
+    mechanism: Any
     for mechanism in (*MECHANISMS, *MEMOS):
         spec: dict[str, Any] = json.loads(canonical(mechanism.spec()))
+        if isinstance(mechanism, PSFO | Measured):
+            inner = spec["oracle"]
+            if "other" in inner:
+                yield {**spec, "oracle": {**inner, "other": json.loads(canonical(int(inner["other"]) - 1))}}
+            yield {**spec, "oracle": {**inner, "domain": {"kind": "ordinal", "size": mechanism.inner.size + 1}}}
+            if isinstance(mechanism, PSFO):  # as if it were amplified, or more
+                bolder = type(mechanism.inner)(epsilon=1.4 * mechanism.inner.epsilon, domain=mechanism.inner.domain)
+                yield {**spec, "oracle": json.loads(canonical(bolder.spec()))}
+            yield {**spec, "oracle": {"mechanism": "Nothing"}}
+            yield {**spec, "oracle": spec}
         if hasattr(mechanism, "other"):
             less = mechanism.other - getattr(mechanism, "band", 1)
             if getattr(mechanism, "coin", 0) != 1 << 64:  # where the coin always falls on rounding, it is of no use
                 yield {**spec, "other": json.loads(canonical(less))}
             yield {**spec, "other": 0}
+        elif isinstance(mechanism, Bundle):
+            first, second = spec["oracles"]
+            bolder = json.loads(canonical(GRR(epsilon=1.5, domain=3).spec()))
+            yield {**spec, "oracles": [bolder, second]}
+            yield {**spec, "oracles": [first]}
+            yield {**spec, "oracles": [first, {"mechanism": "Nothing"}]}
+            yield {**spec, "oracles": [first, spec]}
+            yield {**spec, "oracles": [first, json.loads(canonical(OLH(epsilon=0.1, domain=EMOJI).spec()))]}
+            yield {**spec, "measures": 65}
         elif isinstance(mechanism, PSFO):
-            inner = spec["oracle"]
-            if "other" in inner:
-                yield {**spec, "oracle": {**inner, "other": json.loads(canonical(mechanism.inner.other - 1))}}  # type: ignore[attr-defined]
-            yield {**spec, "oracle": {**inner, "domain": {"kind": "ordinal", "size": mechanism.inner.size + 1}}}
-            bolder = type(mechanism.inner)(epsilon=1.4 * mechanism.inner.epsilon, domain=mechanism.inner.domain)
-            yield {**spec, "oracle": json.loads(canonical(bolder.spec()))}  # as if it were amplified, or more
-            yield {**spec, "oracle": {"mechanism": "Nothing"}}
-            yield {**spec, "oracle": spec}
             yield {**spec, "length": mechanism.length + 1}
             yield {**spec, "domain": {**spec["domain"], "most": mechanism.size + 1}}
         elif isinstance(mechanism, Measured):
-            inner = spec["oracle"]
-            if "other" in inner:
-                yield {**spec, "oracle": {**inner, "other": json.loads(canonical(mechanism.inner.other - 1))}}  # type: ignore[attr-defined]
-            yield {**spec, "oracle": {**inner, "domain": {"kind": "ordinal", "size": mechanism.inner.size + 1}}}
-            yield {**spec, "oracle": {"mechanism": "Nothing"}}
-            yield {**spec, "oracle": spec}
             yield {**spec, "measures": 0}
             yield {**spec, "measures": 65}
         elif isinstance(mechanism, PrivSet):
@@ -384,7 +424,7 @@ def ledgers() -> Iterator[dict[str, Any]]:
         # On a coarse grid a clock may be set back within the step: the grids of the promises are finer.
         clock = Shown(rng.choice((60, 1000, 10**9)))
         file = LedgerFile(":memory:", {}, TABLES, Format("version", 2))
-        turns = []
+        turns: list[Any] = []
         book, scale = Book(file, clock), 1 if number % 10 else 10**15
         for turn in range(60):
             clock.wall = max(0, clock.wall + rng.choice((0, 1, 20, 60, 60, 300, 900, -60, -400)))
@@ -401,16 +441,10 @@ def ledgers() -> Iterator[dict[str, Any]]:
             except (BudgetExceeded, StepRefused):
                 taken = False
             with file.transaction():
-                promises = [{**promise.spec(), "question": _about(promise)} for promise in book.promises()]
-            turns.append(
-                {
-                    "made": [{**promise.spec(), "question": _about(promise)} for promise in made],
-                    "kept": len(promises),
-                    "debit": [account, question, str(cost), clock.wall, clock.trusted],
-                    "until": until,
-                    "taken": taken,
-                }
-            )
+                kept = len(book.promises())
+            made_specs = [{**promise.spec(), "question": _about(promise)} for promise in made]
+            debit = [account, question, str(cost), clock.wall, clock.trusted]
+            turns.append({"made": made_specs, "kept": kept, "debit": debit, "until": until, "taken": taken})
         file.close()
         yield json.loads(canonical({"interval": clock.interval, "turns": turns}))
 
@@ -552,9 +586,11 @@ def unsafe(spec: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 def asks(collection: Collection) -> Iterator[dict[str, Any]]:
     """What every question asks first, as it is published."""
     for name in collection.questions:
-        ask = next(collection.protocol(name))
+        asked = next(collection.protocol(name))
+        ask = asked[0] if isinstance(asked, list) else asked
         assert isinstance(ask, Ask)
-        named = {"question": name, "run": 0, "step": 9, "round": 1, "part": 0, "closes": collection.opens(10)}
+        named: dict[str, Any] = {"question": name, "run": 0, "step": 9, "round": 1, "part": 0}
+        named["closes"] = collection.opens(10)
         inner = {**ask.spec(), "step": 9, "cohort": EVERYONE.spec()}
         yield json.loads(canonical({**named, "ask": inner}))
 
@@ -598,12 +634,17 @@ def vectors() -> dict[str, Any]:
     ]
     return {
         "hash32": [
-            {"seed": str(seed), "value": str(value), "hash": int(hash32(seed, np.uint64(value)))}
+            {"seed": str(seed), "value": str(value), "hash": int(hash32(seed, np.array(value, dtype=np.uint64)))}
             for seed in seeds
             for value in values
         ],
         "places": [
-            {"key": key.hex(), "collection": name, "place": place_on_circle(key, name)}
+            {
+                "key": key.hex(),
+                "collection": name,
+                "place": place_on_circle(key, name),
+                "groups": [group_on_circle(key, name, groups) for groups in (1, 2, 3, 1000)],
+            }
             for key in keys
             for name in ("weather", "caf\u00e9", "0" * 32)
         ],
@@ -621,7 +662,9 @@ def vectors() -> dict[str, Any]:
             for view, values in others
         ]
         + [{"view": Whole().spec(), "values": looks, "sees": looks}],
+        "entries": entries(),
         "joint": list(joint()),
+        "updates": list(updates()),
         "withnumbers": with_numbers(),
         "codes": list(codes()),
         "mechanisms": list(reports()),
@@ -645,8 +688,8 @@ def joint() -> Iterator[dict[str, Any]]:
         Joint((grid, codes, GridAxis("os", low=0.0, high=3.0, points=2))),
         Joint((CodeAxis("os", codes=2**52), CodeAxis("crashed", codes=2))),
     ]
-    ages = [None, -7.0, -1.5, 0.0, 0.1, 10.999999999, 11.0, 98.9, 1e300, 3.0, 1.5]
-    records = [{"os": at % 5, "age": age, "crashed": at % 3} for at, age in enumerate(ages)]
+    ages: list[Any] = [None, -7.0, -1.5, 0.0, 0.1, 10.999999999, 11.0, 98.9, 1e300, 3.0, 1.5]
+    records: list[Any] = [{"os": at % 5, "age": age, "crashed": at % 3} for at, age in enumerate(ages)]
     records += [{"os": None, "age": 2.0, "crashed": -1}, {"age": 1.0}, {"os": 2**40, "age": "x", "crashed": 0.5}]
     for view in views:
         rng, drawn, sees = Random(seed=str(view)), [], []
@@ -655,6 +698,45 @@ def joint() -> Iterator[dict[str, Any]]:
             sees.append(int(view.look([record], given)[0]))
             drawn.append(given.drawn.hex())
         yield {"view": view.spec(), "size": view.size, "values": records, "drawn": drawn, "sees": sees}
+
+
+def entries() -> dict[str, Any]:
+    """Several fields as one row of 0 and 1; all of a field are 0 where nothing was recorded."""
+    view = Entries((FieldBits("os", "code", 3), FieldBits("dark", "bit", 1), FieldBits("tags", "items", 4)))
+    values: list[Any] = [
+        {"os": 2, "dark": 1, "tags": [0, 3]},
+        {"os": 0, "dark": 0, "tags": []},
+        {"os": 3, "dark": 2, "tags": [4, 1]},
+        {"os": None, "tags": None},
+        {"os": -1, "dark": -1, "tags": 2},
+    ]
+    return {"view": view.spec(), "values": values, "sees": view(values).tolist()}
+
+
+def updates() -> Iterator[dict[str, Any]]:
+    """Vectors as they are stored, and the signs that they are rounded to by 4 random bytes."""
+    values: list[Any] = [
+        [],
+        [[0, 0.5]],
+        [[0, 0.25], [2, -0.125], [4, 0.0625]],
+        [[at, 0.5 - (at % 2)] for at in range(6)],
+        [[0, 8.0], [5, -4.0]],
+        [[3, 1e300], [4, 1.0]],
+        [[-1, 1.0], [6, 1.0], [1, -0.5]],
+    ]
+    for clip in (0.5, 2.0):
+        view = Update(model_hash(str(clip).encode()), 6, 2, clip)
+        drawn = ["00000000", "ffffffff", "00000080", "ffffff3f", "12345678"]
+        sees = [
+            [_ternary(view.look([value], Given(bytes.fromhex(bits))).entries[0]) for bits in drawn] for value in values
+        ]
+        yield {"view": view.spec(), "bytes": view.content_bytes, "values": values, "drawn": drawn, "sees": sees}
+
+
+def _ternary(entries: NDArray[np.int64]) -> list[list[int]]:
+    """Pairs of position and sign."""
+    held = entries[entries >= 0]
+    return [[int(entry >> INDEX_SHIFT), 1 if entry & (2 * GRAIN - 1) else -1] for entry in held]
 
 
 def with_numbers() -> dict[str, Any]:
@@ -671,7 +753,23 @@ def with_numbers() -> dict[str, Any]:
         [int(code), [None if number != number else number for number in row]]
         for code, row in zip(seen["code"], seen["measures"].tolist(), strict=True)
     ]
-    return {"view": view.spec(), "gives": ["12 with 2", "4 bits with 2"], "values": records, "sees": sees}
+    several = Joints((view.of, Joint((CodeAxis("os", codes=4, width=3),))))  # type: ignore[arg-type]
+    both = WithNumbers(several, numbers[:1])(records)
+    return {
+        "view": view.spec(),
+        "gives": ["12 with 2", "4 bits with 2"],
+        "values": records,
+        "sees": sees,
+        "several": {
+            "view": several.spec(),
+            "numbers": [dict(vars(number)) for number in numbers[:1]],
+            "sees": several(records).tolist(),
+            "with": [
+                [codes, [None if number != number else number for number in row]]
+                for codes, row in zip(both["code"].tolist(), both["measures"].tolist(), strict=True)
+            ],
+        },
+    }
 
 
 def _shown(seen: Any) -> Any:
@@ -701,16 +799,17 @@ def test_the_library_refuses_what_the_vectors_say() -> None:
         raise AssertionError(spec)
 
 
-def test_the_browser_agrees(built: Path, node: list[str]) -> None:
-    test = Path(__file__).with_name("vectors.test.mjs")
-    done = subprocess.run(
-        [*node, "--test", str(test)],
-        env={"HUBBUB_JS": str(built / "internals.mjs"), "HUBBUB_VECTORS": str(VECTORS.parent)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_the_stored_prefixes_are_these() -> None:
+    stored = json.loads(make_prefix.PLACE.read_text(encoding="utf-8"))
+    assert stored == json.loads(json.dumps(make_prefix.vectors()))
+
+
+def test_the_browser_agrees(run_node: RunNode) -> None:
+    run_node("vectors.test.mjs", "--test", HUBBUB_VECTORS=str(VECTORS.parent))
+
+
+def test_the_browser_sees_and_sends_prefixes_alike(run_node: RunNode) -> None:
+    run_node("prefix.test.mjs", "--test", HUBBUB_VECTORS=str(VECTORS.parent))
 
 
 if __name__ == "__main__":

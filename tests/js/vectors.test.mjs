@@ -43,8 +43,10 @@ test("canonical spelling and ids", async () => {
 });
 
 test("places on the circle", async () => {
-  for (const { key, collection, place } of vectors.places) {
-    assert.equal(await js.placeOnCircle(await js.deviceKey(js.unhex(key, key.length / 2)), collection), place);
+  for (const { key, collection, place, groups } of vectors.places) {
+    const [own, second] = await js.placesOnCircle(await js.deviceKey(js.unhex(key, key.length / 2)), collection);
+    assert.equal(own, place);
+    assert.deepEqual([1, 2, 3, 1000].map((of) => js.groupOf(second, of)), groups);
   }
 });
 
@@ -87,6 +89,15 @@ test("views of several fields", () => {
   assert.deepEqual(given, gives);
   const shown = ([cell, numbers]) => [cell, numbers.map((number) => (Number.isNaN(number) ? null : number))];
   assert.deepEqual(values.map((value) => shown(see(value))), sees);
+  const { several } = vectors.withnumbers;
+  assert.deepEqual(js.readView(several.view).gives, ["12 x 2"]);
+  assert.deepEqual(values.map((value) => js.readView(several.view).see(value)), several.sees);
+  const together = js.readView({ kind: "withnumbers", of: several.view, numbers: several.numbers });
+  assert.deepEqual(together.gives, ["12 x 2 with 1"]);
+  assert.deepEqual(values.map((value) => shown(together.see(value))), several.with);
+  for (const of of [null, [], [several.view.of[0]], [several.view.of[0], { kind: "whole" }]]) {
+    assert.throws(() => js.readView({ kind: "joints", of }));
+  }
   const number = { field: "price", low: 0, high: 1 };
   for (const bad of [{ of: { kind: "whole" }, numbers: [number] }, { of: view.of, numbers: [] }, { of: view.of, numbers: [{ ...number, high: 0 }] },
     { of: view.of, numbers: [{ ...number, more: 1 }] }, { of: view.of }]) {
@@ -98,6 +109,35 @@ test("views of several fields", () => {
     [{ ...good, codes: 2 ** 53 - 1 }, good]]) {
     assert.throws(() => js.readView({ kind: "joint", axes }));
   }
+});
+
+test("several fields as entries", () => {
+  const { view, values, sees } = vectors.entries;
+  assert.deepEqual(values.map((value) => js.readView(view).see(value)), sees);
+  const good = { field: "os", reads: "code", entries: 3 };
+  for (const fields of [null, [], [{ ...good, more: 1 }], [{ ...good, field: "" }], [{ ...good, reads: "set" }], [{ ...good, entries: 0 }],
+    [{ ...good, reads: "bit" }]]) {
+    assert.throws(() => js.readView({ kind: "entries", fields }));
+  }
+});
+
+test("updates of a public model", async () => {
+  assert.ok(vectors.updates.length);
+  for (const { view, bytes, values, drawn, sees } of vectors.updates) {
+    const { see, model } = js.readView(view);
+    assert.deepEqual(model, { hash: view.model, bytes });
+    for (const [at, value] of values.entries()) {
+      assert.deepEqual(drawn.map((random) => see(value, (size) => js.unhex(random, size))), sees[at], JSON.stringify(value));
+    }
+    assert.deepEqual(see([[0, NaN], [1.5, 1], [2, Infinity]], (size) => new Uint8Array(size)), []);
+    for (const bad of [{ clip: 0 }, { model: "f" }, { sparsity: 7 }, { dimension: 65537 }, { more: 1 }]) {
+      assert.throws(() => js.readView({ ...view, ...bad }));
+    }
+  }
+  const domain = { kind: "vector", dimension: 3 };
+  assert.deepEqual(js.codeOf("step", domain, new Float64Array([0, 0.5, -2])), [[1, 0.5], [2, -2]]);
+  assert.deepEqual(js.missing(domain), []);
+  for (const bad of [[1, 2], [1, 2, NaN], ["1", "2", "3"], 7, {}]) assert.throws(() => js.codeOf("step", domain, bad));
 });
 
 test("codes of values", async () => {
@@ -134,7 +174,8 @@ test("devices that remember: what steps cost and send, paid for or not", async (
     const enrolling = given(enrolled);
     let state = mechanism.enroll(enrolling);
     assert.equal(enrolling.left(), 0);
-    for (const { step, seen, price, paid, random, report, enrolment } of turns) {
+    for (const { step, seen: value, price, paid, random, report, enrolment } of turns) {
+      const seen = spec.mechanism === "BloomRappor" ? await js.codeOf("field", spec.domain, value) : value;
       assert.ok(mechanism.fits(state));
       assert.equal(String(mechanism.price(state, step, seen)), price);
       const rng = given(random);
@@ -149,7 +190,7 @@ test("devices that remember: what steps cost and send, paid for or not", async (
       counts.unpaid += !paid;
     }
   }
-  assert.deepEqual([...names].sort(), ["BasicRappor", "ChangeStream", "Loloha"]);
+  assert.deepEqual([...names].sort(), ["BasicRappor", "BloomRappor", "ChangeStream", "Loloha", "NetStream"]);
   assert.ok(counts.spoken > 100 && counts.silent > 20 && counts.unpaid > 20, JSON.stringify(counts));
 });
 
@@ -273,7 +314,7 @@ const termsOf = (spec) => {
   return js.readTerms({ terms: { q: { ...spec, account } }, fields }).q;
 };
 const publishedAs = ({ ask, ...named }) => ({ question: "q", run: 0, step: 0, round: 1, part: 0, closes: 1, ...named, ask });
-const within = (terms, minimumArc, fields = {}) => ({ terms: { q: terms }, fields, minimumArc, origin: 0, interval: 1000, place: 0 });
+const within = (terms, minimumArc, fields = {}) => ({ terms: { q: terms }, fields, minimumArc, origin: 0, interval: 1000, places: [0, 0] });
 
 test("which asks terms admit", async () => {
   const words = new Set();
@@ -302,16 +343,26 @@ test("which mechanism of a family fits which view", async () => {
   }
   const known = (message) => message.split("one of ")[1].split(",").sort();
   const named = (specs, key) => [...new Set(specs.map((spec) => spec[key]))].sort();
-  const remembering = ["BasicRappor", "ChangeStream", "Loloha"]; // no family has them
+  const remembering = ["BasicRappor", "BloomRappor", "ChangeStream", "Loloha", "NetStream"]; // no family has them
   assert.deepEqual(known(await refusalOf(() => js.readView({ kind: "?" }))), named(views, "kind"));
   assert.deepEqual(known(await refusalOf(() => js.readMechanism({ mechanism: "?" }))), [...named(mechanisms, "mechanism"), ...remembering].sort());
 });
 
-test("terms whose bounds are none are refused", async () => {
-  for (const { terms, says } of admitted.terms) {
+test("an ask is answered by the devices of its group alone", async () => {
+  const { terms, fields, minimum_arc, run, round, part, ask } = admitted.admits.find(({ terms, says }) => terms.group && !says);
+  const whole = { ...ask, cohort: { start: 0, length: 2 ** 32 } };
+  for (const second of [0, 2 ** 32 / 3 - 1, 2 ** 32 / 3 + 1, 2 ** 32 - 1].map(Math.floor)) {
+    const collection = { ...within(termsOf(terms), minimum_arc, fields), places: [7, second] };
+    const { inCohort } = await js.readAsk(collection, publishedAs({ ask: whole, run, round, part }));
+    assert.equal(inCohort, js.groupOf(second, terms.group.of) === terms.group.number);
+  }
+});
+
+test("terms whose bounds or groups are none are refused", async () => {
+  for (const { terms, says } of [...admitted.terms, ...admitted.groups]) {
     const refused = await why(async () => termsOf(terms));
-    assert.equal(refused === "", says, JSON.stringify(terms.views));
-    if (!says) assert.match(refused, /^(views|most)$/);
+    assert.equal(refused === "", says, JSON.stringify([terms.views, terms.group]));
+    if (!says) assert.match(refused, /^(views|most|hex|group|number|of)$/);
   }
 });
 

@@ -1,7 +1,5 @@
 """Compiled sequential selection against the plain loop that a device runs, bit for bit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,14 +1,12 @@
-"""Local hashing's hot loop against the plain sum over every report and candidate."""
-
-from __future__ import annotations
+"""The hot loops of local hashing and of CoCo against plain sums over every report and candidate, or position."""
 
 import numpy as np
 import pytest
 
 from hubbub.core.hashing import bucket, fingerprint, hash32
-from hubbub.kernels import support
-from hubbub.kernels import support as weighted_support
+from hubbub.kernels import support, ternary
 from hubbub.kernels.support import BLOCK, hash_sums, hash_support
+from hubbub.kernels.ternary import pair_support
 from hubbub.random.source import Random
 
 PLAIN = np.array([0, 1, 2, 3, 255, 65_536, (1 << 32) - 1], dtype=np.uint64)
@@ -78,7 +76,7 @@ def test_threads_give_the_same(monkeypatch: pytest.MonkeyPatch, weighted: bool):
         return hash_support(seeds, buckets, 8, MIXED).tolist()
 
     alone = counted()
-    monkeypatch.setattr(weighted_support if weighted else support, "SLICE", 1)
+    monkeypatch.setattr(support, "SLICE", 1)
     assert counted() == alone == brute(seeds, buckets, 8, MIXED, weights)
 
 
@@ -92,3 +90,40 @@ def test_strided_and_read_only_input():
 def test_one_bucket_off_would_be_seen():
     seeds, buckets = reports(500, 4)
     assert hash_support(seeds, (buckets + 1) % 4, 4, MIXED).tolist() != brute(seeds, buckets, 4, MIXED)
+
+
+# -- CoCo's pairs of buckets ----------------------------------------------------------------------------------------
+
+
+def brute_pairs(seeds, buckets, t, d) -> list[list[int]]:
+    own = bucket(hash32(seeds[:, None], np.arange(d)[None, :]), t)
+    reported = buckets.astype(np.int64)[:, None]
+    return [(own == reported).sum(axis=0).tolist(), (own == reported ^ 1).sum(axis=0).tolist()]
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_pairs_around_the_borders_of_blocks(n: int):
+    seeds, buckets = reports(n, 6)
+    assert pair_support(seeds, buckets, 6, 9).tolist() == brute_pairs(seeds, buckets, 6, 9)
+
+
+@pytest.mark.parametrize("t", [4, 6, 32, 38, 256, 258, 65_534, 65_536])
+def test_pairs_of_any_number_of_buckets(t: int):
+    seeds, buckets = reports(4_000, t)
+    # Half the reports say a bucket of a position, or its neighbour, so that large t have supports too.
+    buckets[::2] = bucket(hash32(seeds[::2], np.arange(2_000) % 7), t) ^ np.arange(2_000) // 7 % 2
+    assert pair_support(seeds, buckets, t, 7).tolist() == brute_pairs(seeds, buckets, t, 7)
+
+
+@pytest.mark.parametrize("parity", [0, 1])
+def test_pairs_of_one_kind_only(parity: int):
+    seeds, buckets = reports(3_000, 8)
+    buckets = buckets // 2 * 2 + parity
+    assert pair_support(seeds, buckets, 8, 5).tolist() == brute_pairs(seeds, buckets, 8, 5)
+
+
+def test_threads_give_the_same_pairs(monkeypatch: pytest.MonkeyPatch):
+    seeds, buckets = reports(9_000, 10)
+    alone = pair_support(seeds, buckets, 10, 20)
+    monkeypatch.setattr(ternary, "SLICE", 1)
+    assert pair_support(seeds, buckets, 10, 20).tolist() == alone.tolist()

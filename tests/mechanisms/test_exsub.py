@@ -1,9 +1,6 @@
 """ExSub's arithmetic against brute force, and the online client against the definition, by exact enumeration."""
 
-from __future__ import annotations
-
 import math
-from collections import defaultdict
 from fractions import Fraction
 from itertools import combinations, product
 
@@ -12,15 +9,14 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
-from hubbub.mechanisms.ternary.exsub import _error, best_size, miss_chance
-from hubbub.mechanisms.ternary.online import OnlineState
-from hubbub.mechanisms.ternary.selection import COUNTERS, advance, odds
+from hubbub.mechanisms.ternary.exsub import OnlineState, best_size, error_of, miss_chance
+from hubbub.mechanisms.ternary.selection import COUNTERS
 from hubbub.mechanisms.ternary.signed_sets import group_weights
+from tests.shared.answers import outputs_of
+from tests.shared.streams_of_signs import Chances, filled, said
 
 SMALL = [(1, 1, 1), (2, 1, 1), (2, 1, 2), (2, 2, 2), (3, 2, 1), (3, 2, 2), (3, 2, 4), (4, 2, 3), (3, 3, 2)]  # d, s, m
 small = pytest.mark.parametrize(("d", "s", "m"), SMALL)
-
-Chances = dict[tuple[int, ...], Fraction]
 
 
 def signed_sets(positions: int, size: int) -> list[frozenset[int]]:
@@ -41,16 +37,6 @@ class TestArithmetic:
         every = signed_sets(d + s, m)
         held = {2 * k for k in range(s)}
         assert miss_chance(d + s, s, m) == Fraction(sum(not symbols & held for symbols in every), len(every))
-
-    @small
-    def test_group_weights_are_counts_of_sets(self, d, s, m):
-        held, reversed_ = {2 * k for k in range(s)}, {2 * k + 1 for k in range(s)}
-        counts: dict[tuple[int, int], int] = defaultdict(int)
-        for symbols in signed_sets(d + s, m):
-            counts[len(symbols & held), len(symbols & reversed_)] += 3 if not symbols & held else 7
-        weights = group_weights(d + s, s, m, three_or_seven)
-        assert weights.keys() == counts.keys()
-        assert len({Fraction(weight, counts[group]) for group, weight in weights.items()}) == 1  # one common factor
 
     @pytest.mark.parametrize(("d", "s", "m"), [(128, 8, 9), (512, 100, 6), (5000, 3, 900), (40, 4, 30)])
     def test_group_weights_sum_to_omega(self, d, s, m):
@@ -79,7 +65,7 @@ class TestArithmetic:
     @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 3.0, 8.0])
     @pytest.mark.parametrize(("d", "s"), [(1, 1), (2, 1), (30, 1), (50, 2), (50, 3), (40, 5), (128, 8), (10, 10)])
     def test_no_other_size_is_better(self, d, s, epsilon, of):
-        errors = {m: _error(epsilon, d + s, s, m, of) for m in range(1, d + s)}
+        errors = {m: error_of(epsilon, d + s, s, m, of) for m in range(1, d + s)}
         assert errors[best_size(epsilon, d + s, s, of=of)] == min(errors.values())
 
     @pytest.mark.parametrize(("d", "s", "epsilon"), [(128, 8, 1.0), (40, 5, 0.01), (512, 100, 3.0), (4000, 2, 0.5)])
@@ -87,7 +73,7 @@ class TestArithmetic:
         for m in (1, 2, best_size(epsilon, d + s, s), d // 2):
             exsub = hb.ExSub(epsilon=epsilon, dimension=d, sparsity=s, m=m)
             for of in ("mean", "frequency"):
-                assert _error(epsilon, d + s, s, m, of) == pytest.approx(exsub.mse(of=of, positions=d + s), rel=1e-8)
+                assert error_of(epsilon, d + s, s, m, of) == pytest.approx(exsub.mse(of=of, positions=d + s), rel=1e-8)
 
     def test_the_printed_size_costs_more(self):
         for epsilon, s in ((0.5, 8), (1.0, 8), (1.0, 4), (3.0, 4)):
@@ -95,30 +81,10 @@ class TestArithmetic:
             worse = hb.ExSub(epsilon=epsilon, dimension=128, sparsity=s, m=printed).mse()
             assert 1.03 < worse / hb.ExSub(epsilon=epsilon, dimension=128, sparsity=s).mse() < 1.6
 
-    @small
-    def test_ratio_and_covariance_by_enumeration(self, d, s, m):
-        exsub = hb.ExSub(epsilon=1.5, dimension=d, sparsity=s, m=m)
-        outputs, values = exsub.outputs(), exsub.example_values(1000)
-        assert len(values) == exsub.size
-        chances = exsub.prob(outputs, values)
-        assert all(sum(column) == 1 for column in chances.T)
-        assert max(max(row) / min(row) for row in chances) == exsub.ratio()
-        if d < 2:
-            return
-        supports = np.array([exsub.accumulate(outputs[k : k + 1]).counts.sum(axis=0) for k in range(len(outputs))])
-        noise, gap = exsub.frequency_noise(1), float(exsub.p_true + exsub.p_reverse - 2 * exsub.p_false)
-        for value, share in (({}, np.zeros(d)), ({0: -1}, np.eye(d)[0])):
-            weights = exsub.prob(outputs, [value])[:, 0].astype(float)
-            covariance = (weights @ (supports[:, 0] * supports[:, 1])) - (weights @ supports[:, 0]) * (
-                weights @ supports[:, 1]
-            )
-            stated = noise.pair_floor + noise.pair_slope * (share[0] + share[1])
-            assert covariance / gap**2 == pytest.approx(stated, rel=1e-9, abs=1e-12)
-
 
 def definition(exsub: hb.ExSub, vector: tuple[int, ...]) -> Chances:
     """What Definition 5.1 gives every output, as signs over all positions."""
-    outputs = exsub.outputs()
+    outputs = outputs_of(exsub)
     value = {k: sign for k, sign in enumerate(vector) if sign}
     chances: Chances = {}
     for symbols, chance in zip(outputs.private["symbol"], exsub.prob(outputs, [value])[:, 0], strict=True):
@@ -129,44 +95,6 @@ def definition(exsub: hb.ExSub, vector: tuple[int, ...]) -> Chances:
     return chances
 
 
-def stream(exsub: hb.ExSub, vector: tuple[int, ...], chance_of=odds) -> Chances:
-    """The signs that the online client reports, followed through every branch with exact chances."""
-    weights = exsub.group_weights()
-    total, chances = sum(weights.values()), defaultdict(Fraction)
-    stubs = exsub.sparsity - sum(sign != 0 for sign in vector)
-    whole = [*vector, *([1] * stubs), *([0] * (exsub.sparsity - stubs))]
-
-    def follow(counters: list[int], signs: tuple[int, ...], chance: Fraction) -> None:
-        if len(signs) == len(whole):
-            chances[signs] += chance
-            return
-        value = whole[len(signs)]
-        plus, minus, below = chance_of(counters, value)
-        for sign, part in ((1, plus), (-1, minus), (0, below - plus - minus)):
-            if part:
-                after = list(counters)
-                advance(after, value, sign)
-                follow(after, (*signs, sign), chance * Fraction(part, below))
-
-    for (trues, reverses), weight in weights.items():
-        start = [trues, reverses, exsub.m - trues - reverses, exsub.sparsity, exsub.dimension]
-        follow(start, (), Fraction(weight, total))
-    return dict(chances)
-
-
-def as_printed(counters: list[int], value: int) -> tuple[int, int, int]:
-    """Algorithm 4 as printed: the numbers to come are counted down first, and the zeros begin at D."""
-    trues, reverses, falses, entries, zeros = counters
-    if value == 0:
-        below = max(zeros + S_PRINTED - 1, falses)
-        return falses, falses, 2 * below
-    below = max(entries - 1, trues + reverses, 1)
-    return (trues, reverses, below) if value > 0 else (reverses, trues, below)
-
-
-S_PRINTED = 2
-
-
 class TestOnlineIsOffline:
     @small
     def test_every_output_has_the_probability_of_the_definition(self, d, s, m):
@@ -174,7 +102,7 @@ class TestOnlineIsOffline:
         distributions = []
         for vector in product((-1, 0, 1), repeat=d):
             if sum(sign != 0 for sign in vector) <= s:
-                chances = stream(exsub, vector)
+                chances = said(exsub, filled(vector, s))
                 assert chances == definition(exsub, vector)
                 distributions.append(chances)
         ratios = [
@@ -183,11 +111,6 @@ class TestOnlineIsOffline:
         ]
         assert max(ratios) == exsub.ratio()  # exactly e^eps, as the integers have it
         assert math.log(max(ratios)) == pytest.approx(1.0, rel=1e-15)
-
-    def test_as_printed_some_output_is_possible_for_one_vector_only(self):
-        exsub = hb.ExSub(epsilon=1.0, dimension=3, sparsity=2, m=2)
-        first, second = (stream(exsub, vector, as_printed) for vector in ((1, 1, 0), (0, -1, -1)))
-        assert first.keys() != second.keys()
 
     def test_entries_past_the_allowed_number_are_not_heard(self):
         exsub = hb.ExSub(epsilon=1.0, dimension=4, sparsity=1, m=2)
@@ -228,17 +151,21 @@ class TestOnlineClient:
         singles = [self.ONLINE.step(state[k : k + 1], values[k], same_words)[1][0].tolist() for k in range(400)]
         assert batch.tolist() == singles
 
-    def test_what_is_heard_is_a_sketch_like_any_other(self):
+    @pytest.mark.parametrize(
+        "mechanism", [EXSUB, hb.NetSub(epsilon=1.0, dimension=24, sparsity=4)], ids=["ExSub", "Net"]
+    )
+    def test_what_is_heard_is_a_sketch_like_any_other(self, mechanism):
         # 8 timestamps of 3 entries; estimates within five stated standard errors, failure probability below 1e-4.
-        rng, n = hb.Random(seed=6), 30_000
+        online, rng, n = hb.OnlineExSub(mechanism), hb.Random(seed=6), 30_000
         rows = np.zeros((n, 24), dtype=np.int8)
         rows[:, 2], rows[::2, 10], rows[::3, 23] = 1, -1, 1
-        state, sketch = self.ONLINE.start(n, rng), self.ONLINE.enrolled(n)
+        state, sketch = online.start(n, rng), online.enrolled(n)
         for step in range(8):
-            state, signs = self.ONLINE.step(state, rows[:, 3 * step : 3 * step + 3], rng)
-            sketch = sketch + self.ONLINE.count(signs, 3 * step)
-        estimate = self.EXSUB.estimate(sketch)
+            state, signs = online.step(state, rows[:, 3 * step : 3 * step + 3], rng)
+            sketch = sketch + online.count(signs, 3 * step)
+        estimate = mechanism.estimate(sketch)
         assert (np.abs(estimate.value - rows.mean(axis=0)) <= 5 * estimate.stderr).all()
+        assert (state.to_come == mechanism.sparsity).all()  # the stubs, which need not be signs
         assert estimate.n == n
 
     def test_a_device_that_joins_late_is_like_one_that_held_nothing_before(self):

@@ -4,8 +4,6 @@ Fixed seeds. Coverage of a 95% interval in 500 trials has a standard error of 1%
 below 90%, or outside of 93% to 97%, with a probability below 1e-6.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +12,11 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Floats
 from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 from hubbub.mechanisms.ternary.vectors import Ternary
+from tests.shared.answers import holds
 
 TERNARY = [kind for kind in MECHANISMS.values() if issubclass(kind, TernaryMechanism)]
 FREQUENT = [kind for kind in TERNARY if "frequency" in kind.answers]
@@ -43,11 +43,7 @@ def repeated(
 
 def covered(estimates: list[Estimate], truth: float | np.ndarray) -> float:
     """How often 95% intervals hold the truth."""
-    inside = []
-    for estimate in estimates:
-        low, high = estimate.interval(0.95)
-        inside.append((low <= truth) & (truth <= high))
-    return float(np.mean(inside))
+    return float(np.mean([holds(estimate, truth) for estimate in estimates]))
 
 
 # -- real values are rounded on the device ------------------------------------------------------------------------
@@ -88,19 +84,15 @@ def test_a_mean_of_real_values_gains_nothing_more_from_a_larger_population() -> 
 # -- sums of frequencies of keys that are held together -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", each_of(FREQUENT), ids=named)
-def test_sums_of_frequencies_hold_where_everyone_holds_the_same_keys(kind: Callable[..., TernaryMechanism]) -> None:
+OF_FREQUENCIES = [pytest.param(*case.values, "frequency", marks=case.marks) for case in each_of(FREQUENT)]
+
+
+@pytest.mark.parametrize(("kind", "of"), [*OF_FREQUENCIES, (hb.NetSub, "mean")], ids=str)
+def test_sums_hold_where_everyone_holds_the_same_keys(kind: Callable[..., TernaryMechanism], of: Quantity) -> None:
     mechanism = kind(epsilon=2.0, dimension=4, sparsity=2)
-    if "frequency" not in mechanism.answers:
+    if of not in mechanism.answers:
         return
-    estimates = repeated(mechanism, {0: 1, 1: 1}, 150, 500, 5, lambda s: mechanism.estimate(s, of="frequency"))
-    for weights in ((1, 1), (1, -1)):
-        assert covered([estimate.linear([*weights, 0, 0]) for estimate in estimates], float(sum(weights))) >= 0.90
-
-
-def test_sums_of_means_hold_where_everyone_holds_the_same_keys() -> None:
-    mechanism = hb.NetSub(epsilon=2.0, dimension=4, sparsity=2)
-    estimates = repeated(mechanism, {0: 1, 1: 1}, 150, 500, 6, mechanism.estimate)
+    estimates = repeated(mechanism, {0: 1, 1: 1}, 150, 500, 5, lambda sketch: mechanism.estimate(sketch, of=of))
     for weights in ((1, 1), (1, -1)):
         assert covered([estimate.linear([*weights, 0, 0]) for estimate in estimates], float(sum(weights))) >= 0.90
 
@@ -137,7 +129,7 @@ def estimates_of(oracle: hb.Loloha | hb.FLH, shares: np.ndarray, n: int, times: 
     return [oracle.estimate(sketch).of_population(EVERYONE) for sketch in sketches]
 
 
-SUMS = [
+SUMS: list[Callable[[int], Floats]] = [
     lambda d: (np.arange(d) < d // 2).astype(float),
     np.ones,
     lambda d: np.arange(d) / d,
@@ -163,8 +155,7 @@ def test_sums_of_loloha_err_as_they_say(d: int, report_epsilon: float, buckets: 
     ratio = (error**2).mean(axis=0)[~exact] / stated[~exact]
     assert np.abs(ratio - 1).max() < 0.22, ratio
     assert stated[exact].max(initial=0.0) < 1e-12
-    low, high = np.array([estimate.interval(0.95) for estimate in sums]).transpose(1, 0, 2)
-    inside = ((low <= rows @ shares) & (rows @ shares <= high)).mean(axis=0)[~exact]
+    inside = np.mean([holds(estimate, rows @ shares) for estimate in sums], axis=0)[~exact]
     assert np.all((inside >= 0.91) & (inside <= 0.99)), inside
 
 
@@ -176,9 +167,7 @@ def test_sums_of_many_values_of_loloha_are_not_surer_where_they_are_too_low() ->
     oracle = hb.Loloha(epsilon=2.0, domain=d, report_epsilon=1.0)
     shares, rows = np.full(d, 1 / d), np.stack([make(d) for make in SUMS[:3]])
     sums = [estimate.linear(rows) for estimate in estimates_of(oracle, shares, 5_000, 400, 8)]
-    low, high = np.array([estimate.interval(0.95) for estimate in sums]).transpose(1, 0, 2)
-    inside = ((low <= rows @ shares) & (rows @ shares <= high)).mean(axis=0)
-    assert inside.mean() >= 0.925, inside
+    assert covered(sums, rows @ shares) >= 0.925
 
 
 def test_sums_of_candidates_of_loloha_have_the_largest_variance_that_could_be() -> None:
@@ -188,21 +177,33 @@ def test_sums_of_candidates_of_loloha_have_the_largest_variance_that_could_be() 
     assert estimate.linear([1, 1, 1]).stderr[0] == pytest.approx(estimate.stderr.sum())
 
 
-@pytest.mark.parametrize("n", [20_000, pytest.param(200_000, marks=pytest.mark.slow), 1_000_000])
-def test_flh_covers_however_many_report(n: int) -> None:
-    d, covers, off = 256, [], []
-    oracle = hb.FLH(epsilon=2.0, domain=d)
-    rows = (np.arange(d) // 16 == np.arange(16)[:, None]).astype(float)  # sums of 16 values each
-    for seed in range(12):
+def flh_of(n: int, seeds: range) -> tuple[list[float], list[float], list[float]]:
+    """How often intervals of shares and of sums of 16 shares held; and squared errors in units of variances."""
+    d, of_shares, of_sums, off = 256, [], [], []
+    oracle, rows = hb.FLH(epsilon=2.0, domain=d), (np.arange(d) // 16 == np.arange(16)[:, None]).astype(float)
+    for seed in seeds:
         shares = skewed(d, hb.Random(seed=seed))
         estimate = estimates_of(oracle, shares, n, 1, seed)[0]
-        for answer, truth in ((estimate, shares), (estimate.linear(rows), rows @ shares)):
-            low, high = answer.interval(0.95)
-            covers.append(float(np.mean((low <= truth) & (truth <= high))))
-            off.append(float(np.mean((answer.value - truth) ** 2 / answer.variance)))
-    assert 0.92 <= np.mean(covers[::2]) <= 0.98  # of 3,072 intervals
-    assert 0.85 < np.mean(off[::2]) < 1.15
-    assert np.mean(covers[1::2]) >= 0.90  # of 192 sums
+        of_shares.append(covered([estimate], shares))
+        of_sums.append(covered([estimate.linear(rows)], rows @ shares))
+        off.append(float(np.mean((estimate.value - shares) ** 2 / estimate.variance)))
+    return of_shares, of_sums, off
+
+
+@pytest.mark.parametrize("n", [20_000, pytest.param(200_000, marks=pytest.mark.slow), 1_000_000])
+def test_flh_covers_however_many_report(n: int) -> None:
+    of_shares, of_sums, off = flh_of(n, range(12))
+    assert 0.92 <= np.mean(of_shares) <= 0.98  # of 3,072 intervals
+    assert 0.85 < np.mean(off) < 1.15
+    assert np.mean(of_sums) >= 0.90  # of 192 sums
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [20_000, 200_000, 1_000_000])
+def test_flh_covers_many_populations(n: int) -> None:
+    of_shares, _, off = flh_of(n, range(300, 340))
+    assert 0.93 <= np.mean(of_shares) <= 0.97
+    assert 0.9 < np.mean(off) < 1.1
 
 
 def test_flh_states_the_error_of_a_count_as_well_as_that_of_shares() -> None:
@@ -218,6 +219,19 @@ def test_flh_states_the_error_of_a_count_as_well_as_that_of_shares() -> None:
         truth = np.bincount(people, counted, minlength=d)
         off.append(float(np.mean((estimate.value - truth) ** 2 / estimate.variance)))
     assert 0.7 < np.mean(off) < 1.3
+
+
+@pytest.mark.parametrize("kind", [hb.CMS, hb.HCMS])
+def test_sums_of_count_mean_sketches_err_as_they_say(kind: type[hb.CMS | hb.HCMS]) -> None:
+    # 60 times 17 sums: the mean of these squared errors has a standard error of about 5% of the variance.
+    d, n, rng = 256, 2_000, hb.Random(seed=4)
+    oracle = kind(epsilon=2.0, domain=d, functions=64, buckets=32)
+    values = np.arange(n) ** 2 % d
+    rows = np.vstack([np.arange(d) // 16 == np.arange(16)[:, None], np.ones(d)]).astype(float)
+    truth = rows @ np.bincount(values, minlength=d) / n
+    sums = [oracle.estimate(oracle.accumulate(oracle.randomize(values, rng))).linear(rows) for _ in range(60)]
+    off = np.mean([(estimate.value - truth) ** 2 / estimate.variance for estimate in sums])
+    assert 0.8 < off < 1.25
 
 
 # -- candidates, selected or not ----------------------------------------------------------------------------------
@@ -248,8 +262,7 @@ def test_rappor_covers_candidates_whether_it_selects_them_or_not(unlisted: float
     for seed in range(25):
         sketch = bloom_sketch(rappor, people, np.random.default_rng(seed))
         estimate = rappor.estimate(sketch, candidates=list(range(listed)))
-        low, high = estimate.interval(0.95)
-        inside.append((low <= truth) & (truth <= high))
+        inside.append(holds(estimate, truth))
         off.append((estimate.value - truth) ** 2 / estimate.variance)
     for kind, least in ((slice(0, 10), 0.89), (slice(10, 40), 0.91), (slice(40, 100), 0.92)):
         assert least <= np.mean(np.array(inside)[:, kind]) <= 0.985
@@ -260,8 +273,7 @@ def test_rappor_with_a_single_cohort_selects_nothing() -> None:
     rappor = hb.Rappor(epsilon=4.0, domain=50, cohorts=1)
     people = np.array([30_000, 20_000] + [0] * 48)
     estimate = rappor.estimate(bloom_sketch(rappor, people, np.random.default_rng(1)))
-    low, high = estimate.interval(0.999)
-    assert np.mean((low <= people / 50_000) & (people / 50_000 <= high)) > 0.9
+    assert np.mean(holds(estimate, people / 50_000, 0.999)) > 0.9
 
 
 # -- the long forms -------------------------------------------------------------------------------------------------
@@ -278,18 +290,3 @@ def test_bounds_of_rounding_cover_the_held_key(kind: Callable[..., TernaryMechan
     stated = np.array([estimate.variance[0] for estimate in estimates])
     assert np.mean(np.abs(off) <= 1.96 * np.sqrt(stated)) >= 0.93
     assert np.mean(off**2) / stated.mean() < 1.1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [20_000, 200_000, 1_000_000])
-def test_flh_covers_many_populations(n: int) -> None:
-    d, covers, off = 256, [], []
-    oracle = hb.FLH(epsilon=2.0, domain=d)
-    for seed in range(300, 340):
-        shares = skewed(d, hb.Random(seed=seed))
-        estimate = estimates_of(oracle, shares, n, 1, seed)[0]
-        low, high = estimate.interval(0.95)
-        covers.append(float(np.mean((low <= shares) & (shares <= high))))
-        off.append(float(np.mean((estimate.value - shares) ** 2 / estimate.variance)))
-    assert 0.93 <= np.mean(covers) <= 0.97
-    assert 0.9 < np.mean(off) < 1.1

@@ -1,11 +1,12 @@
-"""The net rule against its definition by brute force: rates, epsilon, the online client, the choice of m and t."""
+"""The net rule against its definition by brute force: rates, epsilon, the online client, the choice of m and t.
 
-from __future__ import annotations
+And as a seed: the independence of its signs, epsilon and rates, all by enumeration of every seed.
+"""
 
 import math
-from collections import defaultdict
 from fractions import Fraction
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +14,12 @@ import pytest
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.ternary import net_sub as net
+from hubbub.mechanisms.ternary.every_sign import columns_of, irreducible, seed_bits, solve
 from hubbub.mechanisms.ternary.exsub import best_size
 from hubbub.mechanisms.ternary.net_sub import best_net, net_errors
-from hubbub.mechanisms.ternary.selection import advance, odds
 from hubbub.mechanisms.ternary.set_forms import AsBits, AsList
+from hubbub.random.integers import pack
+from tests.shared.streams_of_signs import Chances, filled, said
 
 # d, s, m, t: one entry; short sets; every position, an even and an odd number of entries; all but one; t above 1
 SIZES = [(2, 1, 2, 1), (3, 2, 2, 1), (3, 2, 5, 1), (3, 2, 4, 2), (3, 3, 6, 1), (3, 3, 5, 2), (4, 2, 3, 1), (3, 3, 3, 3)]
@@ -30,7 +33,6 @@ TABLE = {
     2.0: (1_359, (6, 1), 1_484),
     4.0: (159, (1, 1), 159),
 }
-Chances = dict[tuple[int, ...], Fraction]
 
 
 def every_set(positions: int, size: int) -> list[tuple[int, ...]]:
@@ -47,12 +49,6 @@ def every_set(positions: int, size: int) -> list[tuple[int, ...]]:
 
 def every_vector(d: int, s: int) -> list[tuple[int, ...]]:
     return [vector for vector in product((-1, 0, 1), repeat=d) if sum(map(abs, vector)) <= s]
-
-
-def filled(vector: tuple[int, ...], s: int) -> tuple[int, ...]:
-    """The vector, and +1 at as many of the s stubs as it has entries too few."""
-    stubs = s - sum(map(abs, vector))
-    return (*vector, *([1] * stubs), *([0] * (s - stubs)))
 
 
 def definition(mechanism: hb.NetSub, vector: tuple[int, ...]) -> Chances:
@@ -76,29 +72,6 @@ def offline(mechanism: hb.NetSub, vector: tuple[int, ...]) -> Chances:
     return dict(zip(map(tuple, sets.tolist()), chances, strict=True))
 
 
-def online(mechanism: hb.NetSub, vector: tuple[int, ...]) -> Chances:
-    """The signs that the online client reports, followed through every branch with exact chances."""
-    weights, chances = mechanism.group_weights(), defaultdict(Fraction)
-    total, whole = sum(weights.values()), filled(vector, mechanism.sparsity)
-
-    def follow(counters: list[int], signs: tuple[int, ...], chance: Fraction) -> None:
-        if len(signs) == len(whole):
-            chances[signs] += chance
-            return
-        value = whole[len(signs)]
-        plus, minus, below = odds(counters, value)
-        for sign, part in ((1, plus), (-1, minus), (0, below - plus - minus)):
-            if part:
-                after = list(counters)
-                advance(after, value, sign)
-                follow(after, (*signs, sign), chance * Fraction(part, below))
-
-    for (trues, reverses), weight in weights.items():
-        falses = mechanism.m - trues - reverses
-        follow([trues, reverses, falses, mechanism.sparsity, mechanism.dimension], (), Fraction(weight, total))
-    return dict(chances)
-
-
 class TestByEnumeration:
     @sizes
     def test_online_and_offline_are_the_definition_and_epsilon_is_exact(self, d, s, m, t):
@@ -107,7 +80,7 @@ class TestByEnumeration:
         for vector in every_vector(d, s):
             wanted = definition(mechanism, vector)
             assert offline(mechanism, vector) == wanted
-            assert online(mechanism, vector) == wanted
+            assert said(mechanism, filled(vector, s)) == wanted
             distributions.append(wanted)
         worst = max(
             max(chances[signs] for chances in distributions) / min(chances[signs] for chances in distributions)
@@ -157,9 +130,7 @@ class TestByEnumeration:
                     signs += weight * (a + b)
                     net_sum += weight * (a - b)
         gap, on_entries = net_sum / total / s, signs / total
-        real = on_entries + (m - on_entries) * Fraction(
-            d - s, d
-        )  # symbols on the d real positions, of which s are held
+        real = on_entries + (m - on_entries) * Fraction(d - s, d)  # symbols on the real positions, of which s are held
         error = real / gap**2 - s
         assert round(error) == TABLE[epsilon][0]
         mechanism = hb.NetSub(epsilon=epsilon, dimension=d, sparsity=s)
@@ -204,26 +175,15 @@ class TestChoice:
         assert exsub.mse(of="frequency") == netsub.mse(of="frequency")
 
     def test_frequencies_are_better_told_by_exsub(self):
-        setting = {"epsilon": 1.0, "dimension": 128, "sparsity": 8}
+        setting: Any = {"epsilon": 1.0, "dimension": 128, "sparsity": 8}
         ours, theirs = (kind.best_for("frequency", **setting).mse(of="frequency") for kind in (hb.NetSub, hb.ExSub))
         assert ours > 1.5 * theirs
         assert hb.ExSub.best_for("frequency", **setting).m == best_size(1.0, 136, 8, of="frequency")
 
-    @pytest.mark.parametrize(
-        "wrong",
-        [
-            {"m": 9},
-            {"t": 1},
-            {"m": 7, "t": 1},
-            {"m": 3, "t": 3},
-            {"m": 1, "t": 2},
-            {"m": 3, "t": -1},
-            {"m": 3.0, "t": 1},
-        ],
-    )
-    def test_sizes_that_are_none_are_refused(self, wrong):
+    @pytest.mark.parametrize(("m", "t"), [(9, 0), (0, 1), (7, 1), (3, 3), (1, 2), (3, -1), (3.0, 1)])
+    def test_sizes_that_are_none_are_refused(self, m, t):
         with pytest.raises(InvalidValue, match=r"^[mt]: "):
-            hb.NetSub(epsilon=1.0, dimension=4, sparsity=2, **wrong)
+            hb.NetSub(epsilon=1.0, dimension=4, sparsity=2, m=m, t=t)
         for kind in (hb.NetSub, hb.ExSub):
             with pytest.raises(InvalidValue):
                 kind.best_for("frequency", epsilon=-1.0, dimension=4, sparsity=2)
@@ -269,17 +229,74 @@ class TestReports:
                 mechanism.check(hb.Reports(mechanism.spec_id, private=columns))
 
 
-class TestOnline:
-    def test_what_is_heard_over_time_is_a_sketch_like_any_other(self):
-        # 8 timestamps of 3 entries; estimates within five stated standard errors, failure probability below 1e-4.
-        mechanism = hb.NetSub(epsilon=1.0, dimension=24, sparsity=4)
-        client, rng, n = hb.OnlineExSub(mechanism), hb.Random(seed=6), 20_000
-        rows = np.zeros((n, 24), dtype=np.int8)
-        rows[:, 2], rows[::2, 10], rows[::3, 23] = 1, -1, 1
-        state, sketch = client.start(n, rng), client.enrolled(n)
-        for step in range(8):
-            state, signs = client.step(state, rows[:, 3 * step : 3 * step + 3], rng)
-            sketch = sketch + client.count(signs, 3 * step)
-        estimate = mechanism.estimate(sketch)
-        assert (np.abs(estimate.value - rows.mean(axis=0)) <= 5 * estimate.stderr).all()
-        assert (state.to_come == 4).all()  # the stubs, which need not be signs
+# -- as a seed ------------------------------------------------------------------------------------------------------
+
+SEEDS = [(2, 1, 1), (3, 2, 1), (4, 2, 2), (4, 3, 1), (3, 3, 3)]  # d, s, t
+
+
+def every_seed(length: int) -> np.ndarray:
+    return (np.arange(1 << length)[:, None] >> np.arange(length) & 1).astype(np.uint8)
+
+
+@pytest.mark.parametrize(("positions", "strength"), [(1, 2), (2, 2), (5, 2), (7, 3), (8, 3), (9, 4), (6, 5), (8, 5)])
+def test_any_few_signs_are_independent_and_fair(positions, strength):
+    code = columns_of(positions, strength)
+    rows = every_seed(seed_bits(positions, strength)) @ code % 2
+    for chosen in combinations(range(positions), min(strength, positions)):
+        patterns = rows[:, chosen] @ (1 << np.arange(len(chosen)))
+        counts = np.bincount(patterns, minlength=1 << len(chosen))
+        assert len(set(counts.tolist())) == 1
+
+
+def test_the_fields_are_fields():
+    assert [irreducible(width) for width in (2, 3, 4, 8)] == [0b111, 0b1011, 0b10011, 0b100011011]
+
+
+def test_equations_are_solved_and_dependent_ones_refused():
+    rng = np.random.default_rng(1)
+    code = columns_of(100, 7)
+    at = np.array([rng.permutation(100)[:7] for _ in range(200)])
+    rows, wanted = np.moveaxis(code[:, at], 0, 2), rng.integers(0, 2, (200, 7)).astype(np.uint8)
+    seeds = solve(rows, wanted)
+    assert ((rows & seeds[:, None]).sum(axis=2) % 2 == wanted).all()
+    with pytest.raises(InvalidValue, match="rows"):
+        solve(np.ones((1, 2, 3), dtype=np.uint8), np.zeros((1, 2), dtype=np.uint8))
+
+
+@pytest.mark.parametrize(("d", "s", "t"), SEEDS)
+def test_epsilon_and_rates_by_every_seed_and_every_input(d, s, t):
+    seed = hb.NetSeed(epsilon=1.0, dimension=d, sparsity=s, t=t)
+    reports = hb.Reports(seed.spec_id, private={"seed": pack(every_seed(seed.seed_length).astype(bool))})
+    vectors = [v for v in product((-1, 0, 1), repeat=d) if sum(map(abs, v)) <= s]
+    chances = seed.prob(reports, [{k: sign for k, sign in enumerate(v) if sign} for v in vectors])
+    assert all(sum(column) == 1 for column in chances.T)
+    assert max(max(row) / min(row) for row in chances) == seed.ratio()
+    assert math.log(seed.ratio()) == pytest.approx(1.0, rel=1e-15)
+    signs = 1 - 2 * (every_seed(seed.seed_length) @ seed.code % 2).astype(int)
+    rate = lambda chance, position, sign: sum(chance[signs[:, position] == sign], Fraction(0))  # noqa: E731
+    for vector, chance in zip(vectors, chances.T, strict=True):
+        for position, held in enumerate(vector):
+            wanted = (seed.p_true, seed.p_reverse) if held else (seed.p_false, seed.p_false)
+            assert (rate(chance, position, held or 1), rate(chance, position, -(held or 1))) == wanted
+    whole = hb.NetSub(epsilon=1.0, dimension=d, sparsity=s, m=d + s, t=t)
+    assert whole.rates == seed.rates
+    assert whole.mse() == pytest.approx(seed.mse(), rel=1e-12)
+
+
+def test_a_few_bytes_for_the_error_of_a_long_report():
+    seed, sets = (kind(epsilon=1.0, dimension=128, sparsity=8) for kind in (hb.NetSeed, hb.NetSub))
+    assert seed.mse() == pytest.approx(sets.mse(), rel=1e-12)
+    assert (seed.report_bits, seed.report_bytes, sets.report_bits) == (33, 5, 136)
+    assert hb.NetSeed(epsilon=4.0, dimension=10, sparsity=10).t == 5
+
+
+def test_what_is_no_seed_is_refused():
+    seed = hb.NetSeed(epsilon=1.0, dimension=4, sparsity=2)
+    reports = hb.Reports(seed.spec_id, private={"seed": np.full((1, 1), 0xFF, dtype=np.uint8)})
+    with pytest.raises(InvalidValue, match="seed"):
+        seed.check(reports)
+    for t in (3, -1):
+        with pytest.raises(InvalidValue, match="t"):
+            hb.NetSeed(epsilon=1.0, dimension=4, sparsity=2, t=t)
+    with pytest.raises(InvalidValue, match="dimension"):
+        hb.NetSeed(epsilon=1.0, dimension=1 << 24, sparsity=8)

@@ -1,7 +1,5 @@
 """Padding and sampling: exact epsilons, no amplification but GRR's, sets of any size, the choice of the oracle."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -13,9 +11,11 @@ from hubbub import FLH, GRR, OLH, OUE, PSFO, Ordinal, Random, Sets
 from hubbub.checks.heuristic import check_heuristic_error
 from hubbub.checks.probability import enumerate_outputs, worst_ratio
 from hubbub.checks.sampling import check_weights
+from hubbub.core.domain.base import Values
 from hubbub.core.domain.sets import ItemSets
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.sets.psfo import amplified_grr
+from tests.shared.answers import estimated, outputs_of
 
 TABLE_5_1 = {
     0.1: (0.19, 0.42, 0.72, 1.13, 1.83, 2.44),
@@ -38,7 +38,7 @@ def test_epsilon_of_grr_is_exact_for_sets_of_every_size(length: int, epsilon: fl
     size = 2 * length + 3
     psfo = PSFO(epsilon=epsilon, domain=Sets(Ordinal(size), most=size), length=length, oracle="GRR")
     held = [range(k) for k in sorted({0, 1, length - 1, length, length + 1, size})]
-    chances = psfo.prob(psfo.outputs(), [*held, range(length, 2 * length), [size - 1]])
+    chances = psfo.prob(outputs_of(psfo), [*held, range(length, 2 * length), [size - 1]])
     worst = max(max(row) / min(row) for row in chances.tolist())
     assert worst == psfo.ratio()
     assert epsilon * (1 - 1e-12) < psfo.effective_epsilon <= epsilon
@@ -71,7 +71,7 @@ def test_estimates_average_what_the_sets_say(oracle: str):
     wanted = psfo.truth(people)
     assert wanted.round(4).tolist() == [0.7, 0.3667, 0.4333, 0.1, 0.1, 0.4333]
     rng = Random(seed=1)
-    estimates = [psfo.estimate(psfo.accumulate(psfo.randomize(people, rng))) for _ in range(60)]
+    estimates = [estimated(psfo, people, rng) for _ in range(60)]
     average = np.mean([estimate.value for estimate in estimates], axis=0)
     assert np.all(np.abs(average - wanted) < 5 * np.sqrt(estimates[0].variance / 60))
     wrong = wanted * 1.25  # a length of 4 instead of 3
@@ -82,8 +82,7 @@ def test_sets_longer_than_the_padding_are_declared():
     assert PSFO(epsilon=1.0, domain=Sets(Ordinal(9), most=3), length=3).bias == "none"
     psfo = PSFO(epsilon=1.0, domain=9, length=3)
     assert psfo.sets.most == 9
-    assert psfo.bias == psfo.estimate(psfo.accumulate(psfo.randomize([range(9)] * 5, Random(seed=1)))).bias
-    assert psfo.bias == "heuristic"
+    assert psfo.bias == estimated(psfo, [range(9)] * 5, Random(seed=1)).bias == "heuristic"
     with pytest.raises(InvalidValue, match="a set of 4 items'; allowed: sets of at most 3 items"):
         PSFO(epsilon=1.0, domain=Sets(Ordinal(9), most=3)).randomize([range(4)], Random(seed=1))
 
@@ -105,15 +104,17 @@ def test_the_oracle_is_chosen_by_exact_variances():
 def test_a_batch_in_any_form_gives_the_same_reports():
     psfo = PSFO(epsilon=1.0, domain=Sets(Ordinal(30), most=4))
     rows = np.array([[3, 7, -1, -1], [-1, -1, -1, -1], [0, 1, 2, 29]])
-    forms = [rows, [(3, 7), (), (0, 1, 2, 29)], ItemSets([0, 2, 2, 6], [3, 7, 0, 1, 2, 29], domain=30)]
+    items = ItemSets(np.array([0, 2, 2, 6]), np.array([3, 7, 0, 1, 2, 29]), domain=30)
+    forms: list[Values] = [rows, [(3, 7), (), (0, 1, 2, 29)], items]
     first, *others = (psfo.randomize(form, Random(seed=1)) for form in forms)
     assert all(first == other for other in others)
     assert psfo.encode(rows).padded(4).tolist() == rows.tolist()
 
 
-@pytest.mark.parametrize(
-    "bad", [[[30]], [[-1]], [[1, 1]], [["a"]], np.array([[30, -1]]), np.array([[-2, 3]]), ItemSets([0], [], domain=31)]
-)
+OTHERS = ItemSets(np.array([0]), np.array([], dtype=np.int64), domain=31)
+
+
+@pytest.mark.parametrize("bad", [[[30]], [[-1]], [[1, 1]], [["a"]], np.array([[30, -1]]), np.array([[-2, 3]]), OTHERS])
 def test_bad_sets_are_refused(bad: Any):
     with pytest.raises(InvalidValue):
         PSFO(epsilon=1.0, domain=Sets(Ordinal(30), most=4)).randomize(bad, Random(seed=1))
@@ -139,7 +140,8 @@ def test_bad_specs_are_refused_by_name(field: str, given: dict[str, Any]):
 def test_every_example_value_is_a_set_and_all_are_listed_where_they_fit():
     psfo = PSFO(epsilon=1.0, domain=Sets(Ordinal(4), most=2))
     every = [held for size in range(3) for held in combinations(range(4), size)]
-    assert sorted(psfo.example_values(11)) == sorted(every)
+    examples: list[Any] = [*psfo.example_values(11)]
+    assert sorted(examples) == sorted(every)
     assert len(set(PSFO(epsilon=1.0, domain=400, length=3).example_values(50))) == 50
 
 

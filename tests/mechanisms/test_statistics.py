@@ -5,8 +5,6 @@ of 3% is four of them: a failure probability below 1e-4 a setting, fixed by the 
 intervals, a standard error of 0.3%; the band 93-97% is more than six of them.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -112,3 +110,23 @@ def test_the_parts_of_the_hybrid_mechanism_have_the_variances_of_the_formulas(ep
         piecewise = value**2 / (half - 1) + (half + 3) / (3 * (half - 1) ** 2)
         assert hb.StochasticRounding(epsilon=epsilon).variance(1, value) == pytest.approx(rounding, rel=1e-9)
         assert hb.Piecewise(epsilon=epsilon).variance(1, value) == pytest.approx(piecewise, rel=2e-3)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_staircase_has_the_least_variance_of_additive_noise(epsilon: float) -> None:
+    # Geng and Viswanath, 2014, for a range of 2; the grid costs at most 1%.
+    b = math.exp(-epsilon)
+    least = 4 * ((b * (1 + b) / 2) ** (2 / 3) + b) / (1 - b) ** 2
+    assert least * 0.99 < hb.Staircase(epsilon=epsilon, turns=64).variance(1, 0.5) < least * 1.01
+
+
+def test_one_bit_mean_is_stochastic_rounding() -> None:
+    # Ding, Kulkarni and Yekhanin, 2017, Eq 1: of x in [0, m], a 1 has the probability below.
+    power, numbers = math.e, [0.0, 3.0, 7.5, 10.0]
+    rounding = hb.StochasticRounding(epsilon=1.0, low=0.0, high=10.0)
+    ends = rounding.outputs()
+    assert ends is not None
+    one = [1 / (power + 1) + x / 10 * (power - 1) / (power + 1) for x in numbers]
+    assert np.exp(rounding.log_prob(ends, numbers))[1] == pytest.approx(one, rel=1e-9)
+    numbers_of_bits = [10 * (bit * (power + 1) - 1) / (power - 1) for bit in (0, 1)]
+    assert 5 + 5 * rounding.number_of(np.arange(2)) == pytest.approx(numbers_of_bits, rel=1e-9)

@@ -10,17 +10,14 @@ that a jump is as hard for every method. None of the constants of `hubbub.protoc
 those were chosen on the paper's (LNS, Sin, Log; seeds 0 to 3), one of them shifted once, and walks of 16 shares.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.core.reports import Sketch
+from hubbub.core.reports import Bools, Floats, Ints, Sketch
 from hubbub.data.synthetic import linear_process, logistic_process, sine_process
 from hubbub.mechanisms.frequency.grr import GRR
 from hubbub.protocols.ask import Ask
@@ -28,7 +25,6 @@ from hubbub.protocols.driver import converse
 from hubbub.protocols.window import METHODS, Frequencies, window_stream
 from hubbub.random.source import Random
 
-Floats = NDArray[np.float64]
 N, W, EPSILON, STEPS = 200_000, 20, 1.0, 240
 QUIET = 30
 """Steps without a change before the first jump, and the fewest between two."""
@@ -44,16 +40,16 @@ class RunResult:
     value: Floats
     low: Floats
     high: Floats
-    published: NDArray[np.bool_]
+    published: Bools
     stderr: Floats
     """The standard error of the step's own reports, pooled; infinite if there were none."""
 
     @property
-    def known(self) -> NDArray[np.bool_]:
+    def known(self) -> Bools:
         return np.isfinite(self.low) & np.isfinite(self.high)
 
     @property
-    def covered(self) -> NDArray[np.bool_]:
+    def covered(self) -> Bools:
         return (self.low <= self.truth) & (self.truth <= self.high)
 
 
@@ -88,7 +84,7 @@ class Crowd:
         return sketch
 
 
-def whole_counts(shares: Floats, n: int) -> NDArray[np.int64]:
+def whole_counts(shares: Floats, n: int) -> Ints:
     """The shares in whole people: a row sums to n."""
     edges = np.rint(np.cumsum(shares, axis=1) * n).astype(np.int64)
     edges[:, -1] = n
@@ -143,12 +139,9 @@ def jumps(rng: np.random.Generator, steps: int, unit: float, low: float, high: f
     return level
 
 
-def steps_of_two(rng: np.random.Generator, unit: float) -> Floats:
-    return one_moves(0.25 + jumps(rng, STEPS, unit, 0.8, 12.0), 2)
-
-
-def one_of_sixteen(rng: np.random.Generator, unit: float) -> Floats:
-    return one_moves(1 / 16 + np.abs(jumps(rng, STEPS, unit, 0.8, 12.0)), 16)
+def walk_of(rng: np.random.Generator, unit: float) -> Floats:
+    walk = np.cumsum(rng.normal(size=STEPS))
+    return one_moves(0.3 + unit * 4 * np.sin(walk / 4), 2)
 
 
 def bursts(rng: np.random.Generator, unit: float) -> Floats:
@@ -164,19 +157,6 @@ def seasonal(rng: np.random.Generator, unit: float) -> Floats:
     return one_moves(0.3 + unit * (season + rng.normal(size=STEPS)), 3)
 
 
-def independent(rng: np.random.Generator, unit: float) -> Floats:
-    return one_moves(0.3 + unit * rng.uniform(-5, 5, STEPS), 2)
-
-
-def fast_walk(rng: np.random.Generator, unit: float) -> Floats:
-    walk = np.cumsum(rng.normal(size=STEPS))
-    return one_moves(0.3 + unit * 4 * np.sin(walk / 4), 2)
-
-
-def quiet(rng: np.random.Generator, unit: float) -> Floats:
-    return one_moves(np.full(STEPS, 0.2), 3)
-
-
 def flights(rng: np.random.Generator, unit: float) -> Floats:
     """The carrier of each aircraft's departure, an hour a step, from a day of 2013 on: 17 shares."""
     from hubbub_papers.real_streams import flights_stream
@@ -188,26 +168,32 @@ def flights(rng: np.random.Generator, unit: float) -> Floats:
 
 
 STREAMS: dict[str, tuple[Callable[[np.random.Generator, float], Floats], int]] = {
-    "steps": (steps_of_two, 2),
-    "one of 16": (one_of_sixteen, 16),
+    "steps": (lambda rng, unit: one_moves(0.25 + jumps(rng, STEPS, unit, 0.8, 12.0), 2), 2),
+    "one of 16": (lambda rng, unit: one_moves(1 / 16 + np.abs(jumps(rng, STEPS, unit, 0.8, 12.0)), 16), 16),
     "bursts": (bursts, 4),
     "seasonal": (seasonal, 3),
-    "independent": (independent, 2),
-    "fast walk": (fast_walk, 2),
-    "quiet": (quiet, 3),
+    "independent": (lambda rng, unit: one_moves(0.3 + unit * rng.uniform(-5, 5, STEPS), 2), 2),
+    "fast walk": (walk_of, 2),
+    "quiet": (lambda rng, unit: one_moves(np.full(STEPS, 0.2), 3), 3),
     "flights": (flights, 17),
 }
 
 
-def paper(kind: str, seed: int, steps: int = 400) -> Floats:
-    """The paper's streams, of two values."""
-    rng = Random(seed=f"{kind} {seed}")
-    level = {
+def paper_process(kind: str, steps: int, rng: Random) -> Floats:
+    """The share of the second of two values in a stream of the paper, some of them slower or faster than its own."""
+    return {
         "LNS": lambda: linear_process(steps, rng),
         "LNS slow": lambda: linear_process(steps, rng, deviation=0.001),
+        "LNS fast": lambda: linear_process(steps, rng, deviation=0.01),
         "Sin": lambda: sine_process(steps),
+        "Sin fast": lambda: sine_process(steps, b=0.05),
         "Log": lambda: logistic_process(steps),
     }[kind]()
+
+
+def paper(kind: str, seed: int, steps: int = 400) -> Floats:
+    """The paper's streams, of two values."""
+    level = paper_process(kind, steps, Random(seed=f"{kind} {seed}"))
     return np.stack([1 - level, level], axis=1)
 
 
@@ -229,7 +215,7 @@ class Tally:
     def __init__(self) -> None:
         self.holding = self.total = 0
 
-    def add(self, covered: NDArray[np.bool_]) -> None:
+    def add(self, covered: Bools) -> None:
         self.holding, self.total = self.holding + int(covered.sum()), self.total + covered.size
 
     def __str__(self) -> str:

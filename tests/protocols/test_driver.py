@@ -1,7 +1,6 @@
-"""A conversation takes the sketch of the open ask, and nothing else."""
+"""A conversation takes the sketch of the open ask, and nothing else; a steady question asks everyone at every step."""
 
-from __future__ import annotations
-
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -25,15 +24,18 @@ from hubbub.protocols.driver import (
     ask_once,
     converse,
 )
+from hubbub.protocols.statistic import steady
 from hubbub.protocols.window import METHODS, Frequencies, Means, window_stream
+from tests.shared.answers import answered
 
 RNG = hb.Random(seed=5)
 GRR = hb.GRR(epsilon=1.0, domain=2)
+KINDS = {"two": Frequencies(2), "forty": Frequencies(40), "mean": Means(0.0, 1.0)}
+QUESTIONS = pytest.mark.parametrize("question", KINDS.values(), ids=KINDS)
 
 
-def answer(ask: Ask, people: int = 200) -> Sketch:
-    values = [0] * (people // 2) + [1] * (people // 2)
-    return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(np.array(values)), RNG))
+def answer(ask: Ask) -> Sketch:
+    return answered(ask, np.repeat([0, 1], 100), RNG)
 
 
 def test_a_sketch_of_another_ask_changes_nothing() -> None:
@@ -54,6 +56,7 @@ def test_a_sketch_of_another_ask_changes_nothing() -> None:
     assert isinstance(release, Release)
     assert release.step == 1
     following = conversation.listen()
+    assert isinstance(following, Ask)
     assert following.step == 2
     with pytest.raises(OutOfOrder, match="open ask"):  # yesterday's sketch, late
         conversation.reply(ask.ask_id, answer(ask))
@@ -63,8 +66,7 @@ def test_a_sketch_of_another_ask_changes_nothing() -> None:
 def test_a_protocol_that_skips_or_repeats_a_step_is_stopped(steps: list[int]) -> None:
     def broken() -> Protocol:
         for step in steps:
-            estimates = {"share": Estimate(np.zeros(1), np.zeros(1), 1)}
-            yield Release(step=step, estimates=estimates, published=True, spent=0.0, n=1.0)
+            yield _release(step)
 
     conversation = Conversation(broken())
     with pytest.raises(OutOfOrder, match="step"):
@@ -72,7 +74,7 @@ def test_a_protocol_that_skips_or_repeats_a_step_is_stopped(steps: list[int]) ->
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("question", [Frequencies(2), Frequencies(40), Means(0.0, 1.0)], ids=["two", "forty", "mean"])
+@QUESTIONS
 def test_every_method_converses_and_survives_silence(method: str, question: Frequencies | Means) -> None:
     def sometimes(ask: Ask) -> Sketch:
         return ask.mechanism.empty() if ask.step % 3 == 0 else answer(ask)
@@ -86,22 +88,14 @@ def test_every_method_converses_and_survives_silence(method: str, question: Freq
     assert all((release.estimate.variance >= 0).all() for release in releases)
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"w": 0}, "w"),
-        ({"w": 2.0}, "w"),
-        ({"w": True}, "w"),
-        ({"epsilon": 0.0}, "epsilon"),
-        ({"epsilon": float("nan")}, "epsilon"),
-        ({"epsilon": -1.0}, "epsilon"),
-        ({"method": "LXX"}, "method"),
-    ],
-)
-def test_bad_settings_are_refused_before_anything_is_asked(change: dict[str, object], field: str) -> None:
-    settings: dict[str, object] = {"method": "LPA", "question": Frequencies(2), "epsilon": 1.0, "w": 5, **change}
+WRONG: list[tuple[str, Any]] = [("w", 0), ("w", 2.0), ("w", True), ("method", "LXX")]
+WRONG += [("epsilon", epsilon) for epsilon in (0.0, math.nan, -1.0)]
+
+
+@pytest.mark.parametrize(("field", "value"), WRONG)
+def test_bad_settings_are_refused_before_anything_is_asked(field: str, value: Any) -> None:
     with pytest.raises(InvalidValue, match=field):
-        window_stream(**settings)  # type: ignore[arg-type]
+        window_stream(**{"method": "LPA", "question": Frequencies(2), "epsilon": 1.0, "w": 5, field: value})
 
 
 def test_converse_needs_a_step() -> None:
@@ -109,9 +103,9 @@ def test_converse_needs_a_step() -> None:
         next(converse(window_stream("LBU", Frequencies(2), epsilon=1.0, w=2), answer, steps=0))
 
 
-def _release(step: int, **changes: object) -> Release:
+def _release(step: int, **changes: Any) -> Release:
     estimates = {"shares": Estimate(np.array([0.5]), np.array([0.1]), 1), "all": Estimate(np.zeros(7), np.ones(7), 9)}
-    return Release(step=step, **{"estimates": estimates, "published": True, "spent": 0.0, "n": 1.0, **changes})  # type: ignore[arg-type]
+    return Release(step=step, **{"estimates": estimates, "published": True, "spent": 0.0, "n": 1.0, **changes})
 
 
 def test_a_protocol_that_returns_ends_the_conversation() -> None:
@@ -139,12 +133,11 @@ def test_parts_counts_and_releases_of_many_estimates() -> None:
     reports: dict[str, hb.Reports] = {}
 
     def keeping(ask: Ask) -> Sketch:
-        reports[ask.ask_id] = ask.mechanism.randomize(ask.view(np.array([0, 1, 1] * 100)), RNG)
-        return ask.mechanism.accumulate(reports[ask.ask_id])
+        reports[ask.ask_id] = GRR.randomize(ask.view(np.array([0, 1, 1] * 100)), RNG)
+        return GRR.accumulate(reports[ask.ask_id])
 
     def counting(count: Count) -> CountResult:
-        sketch = count.oracle.support(reports[count.ask.ask_id], count.candidates)
-        return CountResult(sketch.n, sketch.counts)
+        return count.among(lambda: [reports[count.ask.ask_id]])
 
     def study() -> Protocol:
         halves = [Ask(mechanism=GRR, step=0, cohort=Arc(at << 31, 1 << 31), kept=True) for at in (0, 1)]
@@ -171,10 +164,13 @@ def test_what_a_protocol_may_not_say() -> None:
     def meeting() -> Protocol:
         yield [Ask(mechanism=GRR, step=1, cohort=half), Ask(mechanism=GRR, step=1, cohort=more)]
 
+    def nothing() -> Protocol:
+        yield []
+
     with pytest.raises(OutOfOrder, match="arcs meet"):
         Conversation(meeting())
     with pytest.raises(OutOfOrder, match="0 parts"):
-        Conversation(protocol for protocol in [[]])  # type: ignore[arg-type]
+        Conversation(nothing())
     with pytest.raises(InvalidValue, match="kept"):
         Count(Ask(mechanism=GRR, step=1), (1,))
     with pytest.raises(InvalidValue, match="differ"):
@@ -203,3 +199,51 @@ def test_what_is_no_message_is_refused(message: Any) -> None:
 
     with pytest.raises(OutOfOrder, match="not an ask, a count or a release"):
         Conversation(protocol())
+
+
+# -- steady questions ------------------------------------------------------------------------------------------------
+
+
+@QUESTIONS
+def test_everyone_is_asked_the_same_at_every_step(question: Frequencies | Means) -> None:
+    asks: list[Ask] = []
+
+    def listen(ask: Ask) -> Sketch:
+        asks.append(ask)
+        return answer(ask)
+
+    releases = list(converse(steady(question, epsilon=1.0), listen, steps=5))
+    assert [ask.step for ask in asks] == [release.step for release in releases] == [1, 2, 3, 4, 5]
+    assert {ask.mechanism.spec_id for ask in asks} == {asks[0].mechanism.spec_id}
+    assert all(ask.standing and ask.cohort.share == 1.0 and ask.mechanism.epsilon <= 1.0 for ask in asks)
+    assert all(release.published and release.spent == 1.0 and release.n == 200 for release in releases)
+    assert len({ask.ask_id for ask in asks}) == 5
+
+
+def test_a_release_rests_on_its_own_step() -> None:
+    def again(ask: Ask) -> Sketch:
+        return answered(ask, np.repeat([0, 1], 100), hb.Random(seed=ask.step))
+
+    oracle = Frequencies(2).mechanism(4 * 10**12)
+    for release in converse(steady(Frequencies(2), epsilon=4.0), again, steps=3):
+        alone = oracle.estimate(again(Ask(mechanism=oracle, step=release.step)))
+        assert release.estimate.value.tolist() == alone.value.tolist()
+
+
+@pytest.mark.parametrize("question", [Frequencies(3), Means(0.0, 1.0)], ids=["shares", "mean"])
+def test_silence_is_released_as_unknown(question: Frequencies | Means) -> None:
+    def sometimes(ask: Ask) -> Sketch:
+        return ask.mechanism.empty() if ask.step == 2 else answer(ask)
+
+    first, silent, third = converse(steady(question, epsilon=1.0), sometimes, steps=3)
+    assert (first.published, silent.published, third.published) == (True, False, True)
+    assert silent.n == silent.estimate.n == 0
+    assert np.isinf(silent.estimate.variance).all()
+    assert silent.estimate.kind == first.estimate.kind
+    assert len(silent.estimate) == question.size
+
+
+def test_an_epsilon_that_is_none_is_refused() -> None:
+    for epsilon in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(InvalidValue, match="epsilon"):
+            next(steady(Frequencies(2), epsilon=epsilon))

@@ -1,30 +1,31 @@
 """SVIM and SVSM: who is asked what, what is found, and what is said where something is missing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hubbub import Ordinal, Random, Sketch
 from hubbub.core.domain import Categorical, Sets
-from hubbub.core.domain.sets import ItemSets
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.protocols.ask import CIRCLE, Ask, disjoint
 from hubbub.protocols.driver import Release, converse
-from hubbub.protocols.itemsets.lengths import LengthShares, significant_lengths
+from hubbub.protocols.itemsets.lengths import LengthShares, guess_itemsets, largest_guess, significant_lengths
 from hubbub.protocols.itemsets.mining import Groups
 from hubbub.protocols.itemsets.study import group_percents, itemset_study
 from hubbub.protocols.views.basic import Whole
 from hubbub.protocols.views.sets import SubsetCount
 from hubbub.statistics.selection import chance_to_miss
+from tests.shared.answers import answered, holds
 
 DOMAIN = Sets(Ordinal(300), most=20)
 BASKETS: list[Any] = [(3, 7)] * 300 + [(7,)] * 300 + [(3, 7, 11)] * 100 + [(11, 90)] * 100 + [()] * 200
@@ -41,12 +42,11 @@ class Crowd:
         self.asks.append(ask)
         if len(self.asks) == self.silent:
             return ask.mechanism.empty()
-        return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(self.sets), self.rng))  # type: ignore[attr-defined]
+        return answered(ask, self.sets, self.rng)
 
 
 def study(crowd: Crowd, domain: Sets = DOMAIN, **keys: Any) -> Release:
-    given: dict[str, Any] = {"epsilon": 6.0, "k": 6, **keys}
-    (release,) = converse(itemset_study(domain, **given), crowd.answer)
+    (release,) = converse(itemset_study(domain, **{"epsilon": 6.0, "k": 6, **keys}), crowd.answer)
     return release
 
 
@@ -63,19 +63,19 @@ def test_each_group_is_asked_its_own_question_and_answers_once_with_all_of_epsil
     assert sum(ask.cohort.share for ask in crowd.asks) == pytest.approx(1.0)
 
 
+def named(estimate: Estimate) -> dict[str, float]:
+    return dict(zip(estimate.names(), estimate.value.tolist(), strict=True))
+
+
 def test_it_finds_what_is_held_together() -> None:
     release = study(Crowd(BASKETS))
-    shares = dict(zip(release.estimate.labels or (), release.estimate.value, strict=True))
+    shares = named(release.estimate)
     assert list(shares)[:2] == ["7", "3"]
     truth = {"7": 0.7, "3": 0.4, "3 + 7": 0.4, "11": 0.2}
-    low, high = release.estimate.interval(0.9999)
     for name, share in truth.items():
-        place = list(shares).index(name)
-        assert low[place] <= share <= high[place], name
+        assert holds(release.estimate, share, 0.9999)[list(shares).index(name)], name
     assert list(release.estimates) == ["itemsets", "Confidence", "Lift", "search"]
-    confidence = dict(
-        zip(release.estimates["Confidence"].labels or (), release.estimates["Confidence"].value, strict=True)
-    )
+    confidence = named(release.estimates["Confidence"])
     assert confidence["3 -> 7"] > 0.9
     assert confidence["7 -> 3"] == pytest.approx(4 / 7, abs=0.1)
 
@@ -121,7 +121,7 @@ def test_one_candidate_itemset_is_asked_about_directly() -> None:
     assert len(crowd.asks) == 3
     assert crowd.asks[-1].view == SubsetCount(((0, 1),))
     assert crowd.asks[-1].cohort.share == pytest.approx(0.4)  # of the larger group: how many is no question
-    assert dict(zip(release.estimate.labels or (), release.estimate.value.round(1), strict=True))["0"] == 1.0
+    assert named(release.estimate)["0"] == pytest.approx(1.0, abs=0.05)
 
 
 def test_turns_ask_parts_of_the_people_that_are_apart() -> None:
@@ -133,20 +133,14 @@ def test_turns_ask_parts_of_the_people_that_are_apart() -> None:
     assert all(before.start + before.length == after.start for before, after in pairwise(again))
 
 
-@pytest.mark.parametrize(
-    ("keys", "field"),
-    [
-        ({"k": 1}, "k"),
-        ({"k": 0, "itemsets": False}, "k"),
-        ({"k": 2.0}, "k"),
-        ({"k": 1 << 20}, "k"),
-        ({"epsilon": 0.0}, "epsilon"),
-    ],
-)
-def test_bad_keys_are_refused_by_name(keys: dict[str, Any], field: str) -> None:
+BAD: list[dict[str, Any]] = [{"k": 1}, {"k": 0, "itemsets": False}, {"k": 2.0}, {"k": 1 << 20}, {"epsilon": 0.0}]
+
+
+@pytest.mark.parametrize("keys", BAD, ids=str)
+def test_bad_keys_are_refused_by_name(keys: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue) as refused:
         study(Crowd(BASKETS), **keys)
-    assert refused.value.field == field
+    assert refused.value.field == next(iter(keys))
 
 
 def test_other_fields_are_refused() -> None:
@@ -182,7 +176,7 @@ def test_longer_sets_than_there_can_be_are_noise() -> None:
     assert significant_lengths(estimate, 1e-4, longest=9).shares.tolist() == estimate.value.tolist()
 
 
-def _factors(truth: np.ndarray[Any, Any], published: bool) -> np.ndarray[Any, Any]:
+def _factors(truth: np.ndarray, published: bool) -> np.ndarray:
     """Of 400 studies, the factor over the one that is right for the length that was found."""
     rng, factors = np.random.default_rng(2), []
     for _ in range(400):
@@ -214,7 +208,7 @@ def test_a_second_mode_is_found_beyond_a_gap() -> None:
     assert significant_lengths(many, 1e-4).percentile() == 6
 
 
-def _coverage(chance: Callable[[Estimate, np.ndarray[Any, Any]], float]) -> tuple[float, float]:
+def _coverage(chance: Callable[[Estimate, np.ndarray], float]) -> tuple[float, float]:
     """How many intervals hold the truth: of all that are shown, and of those that say that it is not zero."""
     rng, shown, clear = np.random.default_rng(5), [], []
     truth = np.concatenate([np.zeros(56), np.linspace(0.0, 0.05, 8)])
@@ -222,9 +216,9 @@ def _coverage(chance: Callable[[Estimate, np.ndarray[Any, Any]], float]) -> tupl
         estimate = Estimate(rng.normal(truth, 0.01), np.full(64, 1e-4), 1000)
         chosen = estimate.top(16)
         low, high = (end[chosen] for end in estimate.interval(1 - chance(estimate, chosen)))
-        holds = (low <= truth[chosen]) & (truth[chosen] <= high)
-        shown.append(holds.mean())
-        clear.append(holds[low > 0].mean() if (low > 0).any() else 1.0)
+        held = (low <= truth[chosen]) & (truth[chosen] <= high)
+        shown.append(held.mean())
+        clear.append(held[low > 0].mean() if (low > 0).any() else 1.0)
     return float(np.mean(shown)), float(np.mean(clear))
 
 
@@ -270,10 +264,30 @@ def test_the_last_group_speaks_for_all_of_them() -> None:
     assert math.isclose(release.n, 3 * n / 1.0, rel_tol=1e-6)
 
 
-def test_item_sets_and_lists_give_the_same_study() -> None:
-    sets = BASKETS * 2
-    offsets = np.concatenate([[0], np.cumsum([len(members) for members in sets])])
-    batch = ItemSets(offsets, np.array([item for members in sets for item in members]), domain=300)
-    lists, arrays = Crowd(sets, times=1), Crowd(sets, times=1)
-    arrays.sets = batch  # type: ignore[assignment]
-    assert np.array_equal(study(lists).estimate.value, study(arrays).estimate.value)
+# -- candidate itemsets: best first equals sorting all of them -------------------------------------------------------
+
+
+@given(st.dictionaries(st.integers(0, 50), st.integers(-3, 40), max_size=8), st.integers(0, 60), st.integers(2, 4))
+def test_they_are_the_largest_products(counts: dict[int, int], most: int, largest: int) -> None:
+    shares = {code: count / 100 for code, count in counts.items()}
+    guesses = guess_itemsets(shares, most=most, largest=largest)
+    positive = sorted(code for code, share in shares.items() if share > 0)
+    all_sets = [items for size in range(2, largest + 1) for items in combinations(positive, size)]
+    highest = max((shares[code] for code in positive), default=1.0)
+
+    def guess(items: tuple[int, ...]) -> float:
+        return prod(0.9 * shares[code] / highest for code in items)
+
+    assert len(guesses) == len(set(guesses)) == min(most, len(all_sets))
+    assert set(guesses) <= set(all_sets)
+    values = [guess(items) for items in guesses]
+    assert values == pytest.approx(sorted(map(guess, all_sets), reverse=True)[:most])
+
+
+def test_the_most_frequent_item_lowers_the_guess_of_a_set_that_it_joins() -> None:
+    assert guess_itemsets({1: 0.5, 2: 0.4, 3: 0.4}, most=9, largest=3)[-1] == (1, 2, 3)
+
+
+@pytest.mark.parametrize(("k", "largest"), [(2, 2), (4, 2), (16, 3), (17, 4), (32, 4), (64, 5), (128, 6)])
+def test_candidates_have_fewer_than_log2_k_items(k: int, largest: int) -> None:
+    assert largest_guess(k) == largest

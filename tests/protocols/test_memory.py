@@ -1,7 +1,5 @@
 """A protocol that is stopped after any step, stored as JSON and made anew goes on as if nothing had happened."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any
@@ -14,10 +12,11 @@ from hubbub.core.reports import Sketch
 from hubbub.protocols.ask import Ask, Pointer
 from hubbub.protocols.driver import Conversation, Protocol, Release
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.steady import steady
+from hubbub.protocols.statistic import steady
 from hubbub.protocols.window import METHODS, Frequencies, Means, Statistic, window_stream
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.filters import Kalman, LastPublication, Pid
+from tests.shared.answers import answered
 
 STEPS, W = 24, 4
 QUESTIONS: dict[str, Statistic] = {"shares": Frequencies(3), "mean": Means(0.0, 2.0)}
@@ -33,7 +32,7 @@ def crowd(ask: Ask) -> Sketch:
     size = 0 if ask.step == 17 else round(900 * ask.cohort.share)
     often = [2] * round(size * (0.2 if ask.step % 9 < 5 else 0.7))
     values = often + [ask.step % 2] * (size - len(often))
-    return ask.mechanism.accumulate(ask.mechanism.randomize(values, Random(seed=int(ask.ask_id[:12], 16))))
+    return answered(ask, values, Random(seed=int(ask.ask_id[:12], 16)))
 
 
 def contents(message: Ask | Release) -> Any:
@@ -53,6 +52,7 @@ def run(make: Make, state: dict[str, Any] | None, steps: int) -> tuple[list[list
     states: list[str] = []
     while len(states) < steps:
         message = conversation.message  # `listen` would move on
+        assert isinstance(message, Ask | Release)
         messages[-1].append(contents(message))
         if isinstance(message, Ask):
             conversation.reply(message.ask_id, crowd(message))

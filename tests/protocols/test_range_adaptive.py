@@ -1,18 +1,21 @@
 """The adaptive hierarchy: what is cut, how its answers are weighed, and how far off they are."""
 
-from __future__ import annotations
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
 from hubbub.planning.ranges import choose_ranges
-from hubbub.protocols.ranges import cell_sums as errors_of_sums
 from hubbub.protocols.ranges.adaptive import AdaptiveHierarchy, AdaptiveTable, GrownHierarchy, Growth, Partition
 from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 from hubbub.protocols.ranges.hierarchy import HIO
 from hubbub.protocols.ranges.table import RangeTable
 from hubbub.random.source import Random
+from tests.protocols.range_errors import FEW, MANY, assert_as_stated, plant_a_forgotten_factor, scored
+from tests.shared.answers import holds
 
 LINE = Dimension.ordinal(30, fanout=3)
 
@@ -91,30 +94,19 @@ def errors(runs: int) -> np.ndarray:
     records = np.minimum(np.random.default_rng(7).geometric(0.1, 600) - 1, 29)[:, None]
     price = np.random.default_rng(3).exponential(3.0, 600)
     truth = price[(records[:, 0] >= 3) & (records[:, 0] <= 8)].sum()
-    tables = [RangeTable(grown, grown.randomize(records, Random(seed=run)), {"price": price}) for run in range(runs)]
-    answers = [table.answer(RangeQuery([(3, 8)], "price")) for table in tables]
-    difference = np.array([answer.value[0] for answer in answers]) - truth
-    return np.asarray(difference / np.sqrt(np.mean([answer.variance[0] for answer in answers])))
+    tables = (RangeTable(grown, grown.randomize(records, Random(seed=run)), {"price": price}) for run in range(runs))
+    return scored([table.answer(RangeQuery([(3, 8)], "price")) for table in tables], truth)[0]
 
 
 @pytest.mark.slow
 def test_the_error_over_whole_leaves_is_what_the_variance_says() -> None:
-    """10,000 runs: the mean square is off by 1.4% (a deviation), and by 5% in one of 2,500 cases by chance."""
-    off = errors(10_000)
-    assert abs(off.mean()) < 4 / np.sqrt(10_000)
-    assert np.mean(off**2) == pytest.approx(1.0, abs=0.05)
+    assert_as_stated(errors(MANY))
 
 
 def test_the_error_over_whole_leaves_is_what_the_variance_says_in_a_few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """120 runs: the bounds, some four deviations each, are passed by chance once in 10^4; a quarter is seen."""
-    off = errors(120)
-    assert abs(off.mean()) < 4 / np.sqrt(120)
-    assert np.mean(off**2) == pytest.approx(1.0, abs=0.55)
-    real = errors_of_sums.report_variance
-    monkeypatch.setattr(
-        errors_of_sums, "report_variance", lambda oracle, weights: tuple(x / 4 for x in real(oracle, weights))
-    )
-    assert np.mean(errors(120) ** 2) > 1.55
+    assert_as_stated(errors(FEW))
+    plant_a_forgotten_factor(monkeypatch)
+    assert np.mean(errors(FEW) ** 2) > 1.55
 
 
 def ranges(number: int) -> list[RangeQuery]:
@@ -122,27 +114,34 @@ def ranges(number: int) -> list[RangeQuery]:
     return [RangeQuery([(int(low), int(high))]) for low, high in ends]
 
 
-def covered(runs: int, n: int, number: int) -> tuple[float, float]:
+def asked(people: np.ndarray, answer: Callable[[RangeQuery], Estimate]) -> tuple[float, float]:
+    """How often intervals of 60 ranges held the truth, and the mean squared error as a share."""
+    hits, squares = [], []
+    for query in ranges(60):
+        (low, high), estimate = query.box[0], answer(query)  # type: ignore[misc]
+        truth = np.sum((people >= low) & (people <= high))
+        hits.append(holds(estimate, float(truth)))
+        squares.append(((estimate.value[0] - truth) / len(people)) ** 2)
+    return float(np.mean(hits)), float(np.mean(squares))
+
+
+def covered(runs: int, n: int) -> tuple[float, float]:
     """How often intervals held the truth, and the root of the mean squared error as a share."""
-    people, hits, squares = heaped_people(n), [], []
+    people, results = heaped_people(n), []
     for run in range(runs):
         adaptive = AdaptiveHierarchy(1.0, (Dimension.ordinal(1024),), n)
-        table = AdaptiveTable(*adaptive.randomize(people, Random(seed=run)))
-        for query in ranges(number):
-            (low, high), answer = query.box[0], table.answer(query)  # type: ignore[misc]
-            off = answer.value[0] - np.sum((people >= low) & (people <= high))
-            hits.append(abs(off) < 1.96 * answer.stderr[0])
-            squares.append((off / n) ** 2)
-    return float(np.mean(hits)), float(np.sqrt(np.mean(squares)))
+        results.append(asked(people, AdaptiveTable(*adaptive.randomize(people, Random(seed=run))).answer))
+    coverage, square = np.mean(results, axis=0)
+    return float(coverage), float(np.sqrt(square))
 
 
 def test_intervals_allow_for_people_who_are_not_spread_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four runs of 60 ranges: answers of a run err together, so the bounds are wide."""
-    coverage, error = covered(4, 30_000, 60)
+    coverage, error = covered(4, 30_000)
     assert coverage > 0.88
     assert error < 0.8 * consistent_error(30_000)
     monkeypatch.setattr(Partition, "covered", lambda self, selection: np.round(_covered(self, selection)))
-    assert covered(4, 30_000, 60)[0] < 0.88  # the planted bug: leaves are taken whole, and nothing allowed for it
+    assert covered(4, 30_000)[0] < 0.88  # the planted bug: leaves are taken whole, and nothing allowed for it
 
 
 _covered = Partition.covered
@@ -150,19 +149,14 @@ _covered = Partition.covered
 
 def consistent_error(n: int) -> float:
     """The root of the mean squared error of HIO, consistent, for the same people and ranges."""
-    people, squares = heaped_people(n), []
-    hio = HIO(1.0, (Dimension.ordinal(1024),))
+    people, hio = heaped_people(n), HIO(1.0, (Dimension.ordinal(1024),))
     table = RangeTable(hio, hio.randomize(people, Random(seed=1)))
-    for query in ranges(60):
-        low, high = query.box[0]  # type: ignore[misc]
-        off = table.answer(query, consistent=True).value[0] - np.sum((people >= low) & (people <= high))
-        squares.append((off / n) ** 2)
-    return float(np.sqrt(np.mean(squares)))
+    return float(np.sqrt(asked(people, partial(table.answer, consistent=True))[1]))
 
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth_in_many_runs() -> None:
-    assert covered(60, 100_000, 60)[0] > 0.93
+    assert covered(60, 100_000)[0] > 0.93
 
 
 def test_wide_ranges_of_one_dimension_are_asked_of_an_adaptive_hierarchy() -> None:

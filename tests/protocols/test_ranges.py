@@ -1,7 +1,5 @@
 """Answers over boxes: HI, HIO and MG are unbiased, with the variance they say, and exact where nothing is flipped."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ from hubbub.protocols.ranges.dimension import Dimension, RangeQuery, Selection
 from hubbub.protocols.ranges.hierarchy import HI, HIO, MG, IntervalMechanism
 from hubbub.protocols.ranges.table import RangeTable
 from hubbub.random.source import Random
+from tests.protocols.range_errors import FEW, MANY, assert_as_stated, plant_a_forgotten_factor, scored
 
 N = 600
 LINE = (Dimension.ordinal(30, fanout=3),)
@@ -50,30 +49,21 @@ def test_every_cover_of_every_range_is_the_range(dimension: Dimension) -> None:
             selected = (np.arange(dimension.size) >= low) & (np.arange(dimension.size) <= high)
             assert np.array_equal(values_of(dimension, dimension.decompose((low, high))), selected)
             assert np.allclose(values_of(dimension, least_squares(dimension, (low, high))), selected, atol=1e-12)
-            assert np.array_equal(
-                values_of(dimension, dimension.decompose(frozenset({low, high}))).nonzero()[0], np.unique([low, high])
-            )
+            both = values_of(dimension, dimension.decompose(frozenset({low, high})))
+            assert np.array_equal(both.nonzero()[0], np.unique([low, high]))
 
 
 def test_a_range_is_at_most_two_times_b_minus_one_intervals_a_level() -> None:
     dimension = Dimension.ordinal(625)
-    counts = [
-        sum(nodes.size for nodes, _ in dimension.decompose((low, high)))
-        for low in range(0, 625, 31)
-        for high in range(low, 625, 3)
-    ]
-    assert max(counts) <= 2 * 4 * 4
+    for low in range(0, 625, 31):
+        for high in range(low, 625, 3):
+            assert sum(nodes.size for nodes, _ in dimension.decompose((low, high))) <= 2 * 4 * 4
 
 
 def test_the_weights_of_consistency_are_those_of_least_squares() -> None:
     dimension = Dimension.ordinal(13, fanout=3)
-    matrix = np.vstack(
-        [
-            np.arange(13) // dimension.widths[level] == node
-            for level in range(dimension.levels)
-            for node in range(dimension.nodes(level))
-        ]
-    ).astype(float)
+    nodes = [(level, node) for level in range(dimension.levels) for node in range(dimension.nodes(level))]
+    matrix = np.vstack([np.arange(13) // dimension.widths[level] == node for level, node in nodes]).astype(float)
     selected = ((np.arange(13) >= 2) & (np.arange(13) <= 7)).astype(float)
     expected = matrix @ np.linalg.solve(matrix.T @ matrix, selected)
     assert np.allclose(np.concatenate([weights for _, weights in least_squares(dimension, (2, 7))]), expected)
@@ -127,13 +117,8 @@ def test_answers_are_exact_where_nothing_is_flipped(consistent: bool) -> None:
     records = people(PLANE)
     integers = np.random.default_rng(2).integers(-5, 100, N)
     table = RangeTable(HI(1000.0, PLANE), HI(1000.0, PLANE).randomize(records, Random(seed=1)), {"price": integers})
-    boxes: list[tuple[Selection, ...]] = [
-        ((2, 9), None),
-        ((0, 11), frozenset({0, 1, 3})),
-        (frozenset({1, 2, 7}), frozenset({2})),
-        (None, None),
-    ]
-    for box in boxes:
+    boxes: list[tuple[Selection, ...]] = [((2, 9), None), ((0, 11), frozenset({0, 1, 3})), (None, None)]
+    for box in [*boxes, (frozenset({1, 2, 7}), frozenset({2}))]:
         chosen = inside(PLANE, box, records)
         for measure, truth in ((None, chosen.sum()), ("price", integers[chosen].sum())):
             answer = table.answer(RangeQuery(box, measure), consistent=consistent)
@@ -148,26 +133,17 @@ def errors(mechanism: IntervalMechanism, runs: int, consistent: bool, measured: 
     box: tuple[Selection, ...] = ((2, 9), frozenset({0, 1, 3}))[: len(mechanism.dimensions)]
     truth = (price if measured else np.ones(N))[inside(mechanism.dimensions, box, records)].sum()
     query = RangeQuery(box, "price" if measured else None)
-    answers = [
-        RangeTable(mechanism, mechanism.randomize(records, Random(seed=run)), {"price": price}).answer(
-            query, consistent=consistent
-        )
-        for run in range(runs)
-    ]
-    difference = np.array([answer.value[0] for answer in answers]) - truth
-    variance = np.array([answer.variance[0] for answer in answers])
-    return difference / np.sqrt(variance.mean()), float(np.mean(difference**2 < 1.96**2 * variance))
+    reports = (mechanism.randomize(records, Random(seed=run)) for run in range(runs))
+    tables = (RangeTable(mechanism, batch, {"price": price}) for batch in reports)
+    return scored([table.answer(query, consistent=consistent) for table in tables], truth)
 
 
 CASES = [
-    pytest.param(*case, id=f"{case[0].__name__}-{len(case[1])}-{case[2]}-{case[3]}")
-    for case in (
-        (HIO, LINE, True, False),
-        (HIO, PLANE, False, True),
-        (HIO, PLANE, True, True),
-        (HI, PLANE, True, False),
-        (MG, PLANE, False, True),
-    )
+    (HIO, LINE, True, False),
+    (HIO, PLANE, False, True),
+    (HIO, PLANE, True, True),
+    (HI, PLANE, True, False),
+    (MG, PLANE, False, True),
 ]
 
 
@@ -176,31 +152,19 @@ CASES = [
 def test_the_error_is_what_the_variance_says(
     kind: type[IntervalMechanism], dimensions: tuple[Dimension, ...], consistent: bool, measured: bool
 ) -> None:
-    """10,000 runs: the mean square is off by 1.4% (a deviation), and by 5% in one of 2,500 cases by chance."""
-    runs = 10_000
-    off, coverage = errors(kind(2.0, dimensions), runs, consistent, measured)
-    assert abs(off.mean()) < 4 / np.sqrt(runs)
-    assert np.mean(off**2) == pytest.approx(1.0, abs=0.05)
+    off, coverage = errors(kind(2.0, dimensions), MANY, consistent, measured)
+    assert_as_stated(off)
     assert 0.93 < coverage < 0.97
 
 
 def test_the_error_is_what_the_variance_says_in_a_few_runs() -> None:
-    """120 runs of two cases: the bounds, some four deviations each, are passed by chance once in 10^4."""
     for measured, dimensions in ((True, PLANE), (False, LINE)):
-        off, _ = errors(HIO(2.0, dimensions), 120, consistent=measured, measured=measured)
-        assert abs(off.mean()) < 4 / np.sqrt(120)
-        assert np.mean(off**2) == pytest.approx(1.0, abs=0.55)
+        assert_as_stated(errors(HIO(2.0, dimensions), FEW, consistent=measured, measured=measured)[0])
 
 
 def test_a_forgotten_factor_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted bug: groups that are not scaled up to the population."""
-    from hubbub.protocols.ranges import cell_sums as errors_of_sums
-
-    real = errors_of_sums.report_variance
-    monkeypatch.setattr(
-        errors_of_sums, "report_variance", lambda oracle, weights: tuple(x / 4 for x in real(oracle, weights))
-    )
-    off, coverage = errors(HIO(2.0, LINE), 120, True, False)
+    plant_a_forgotten_factor(monkeypatch)
+    off, coverage = errors(HIO(2.0, LINE), FEW, True, False)
     assert np.mean(off**2) > 1.55
     assert coverage < 0.85  # half as wide: 67% of normal errors are inside
 

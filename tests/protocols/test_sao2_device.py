@@ -1,9 +1,9 @@
 """The device's half of SaO2: what it feeds to its mechanism, and that all it says spends epsilon once."""
 
-from __future__ import annotations
-
+import math
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +11,10 @@ import pytest
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.ternary.exsub import ExSub
-from hubbub.mechanisms.ternary.online import OnlineExSub
-from hubbub.mechanisms.ternary.selection import advance, odds
+from hubbub.mechanisms.ternary.signed_sets import SignedSets
 from hubbub.protocols.changes.stream import ChangeStream
 from hubbub.protocols.sao2 import Changes, Sao2, members
+from tests.shared.streams_of_signs import said
 
 
 def told(view: Changes, histories: np.ndarray) -> np.ndarray:
@@ -67,25 +67,22 @@ def test_a_value_is_held_once_its_changes_are_used_up() -> None:
     assert told(Changes(3, 6, 1, 1), on_and_off)[0, :, 0].tolist() == [1, 0]
 
 
+def held(view: Changes, history: list[list[int]]) -> np.ndarray:
+    """The category that one device has told of at each step; -1: none yet."""
+    bits = told(view, np.array(history))[0].cumsum(axis=0)
+    assert set(bits.sum(axis=1).tolist()) <= {0, 1}
+    return np.where(bits.any(axis=1), bits.argmax(axis=1), -1)
+
+
 def test_a_category_changes_as_a_whole_or_not_at_all() -> None:
     view = Changes(1, 4, 3, changes=4, one=True)  # the first costs 1, a move 2: the second move does not fit
-    assert told(view, np.array([[0, 1, 2, 2]]))[0].cumsum(axis=0).tolist() == [
-        [1, 0, 0],
-        [0, 1, 0],
-        [0, 1, 0],
-        [0, 1, 0],
-    ]
+    assert held(view, [[0, 1, 2, 2]]).tolist() == [0, 1, 1, 1]
     assert view.sparsity == 3
 
 
 def test_no_news_is_not_a_change() -> None:
     view = Changes(1, 4, 3, changes=9, one=True)
-    assert told(view, np.array([[-1, 2, -1, 7]]))[0].cumsum(axis=0).tolist() == [
-        [0, 0, 0],
-        [0, 0, 1],
-        [0, 0, 1],
-        [0, 0, 1],
-    ]
+    assert held(view, [[-1, 2, -1, 7]]).tolist() == [-1, 2, 2, 2]
 
 
 def test_sets_are_vectors() -> None:
@@ -101,13 +98,13 @@ def test_sets_are_vectors() -> None:
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_a_device_tells_step_by_step_what_its_view_says(one: bool, level: int, monkeypatch: pytest.MonkeyPatch) -> None:
     fed: list[np.ndarray] = []
-    real = OnlineExSub.step
+    real = SignedSets.next_signs
 
-    def spy(self: OnlineExSub, state: object, values: np.ndarray, rng: hb.Random) -> object:
-        fed.append(np.asarray(values))
-        return real(self, state, values, rng)  # type: ignore[arg-type]
+    def spy(self: SignedSets, values: np.ndarray, counters: np.ndarray, rng: hb.Random) -> object:
+        fed.append(values)
+        return real(self, values, counters, rng)
 
-    monkeypatch.setattr(OnlineExSub, "step", spy)
+    monkeypatch.setattr(SignedSets, "next_signs", spy)
     stream = ChangeStream(epsilon=1.0, dimension=3, steps=9, changes=4, one=one)
     pick, rng = np.random.default_rng(3), hb.Random(seed=1)
     histories = pick.integers(-1, 4, (40, 9)) if one else pick.integers(0, 2, (40, 9, 3))
@@ -147,7 +144,7 @@ def test_a_device_that_joins_late_tells_what_it_holds_then() -> None:
 
 
 @pytest.mark.parametrize("values", [[2], [-1], [float("nan")], [0.5], ["on"], [[0, 1]], [1, 1], [None]])
-def test_values_that_are_no_bits_are_refused_and_change_nothing(values: object) -> None:
+def test_values_that_are_no_bits_are_refused_and_change_nothing(values: Any) -> None:
     stream, rng = ChangeStream(epsilon=1.0, dimension=1, steps=4, changes=1), hb.Random(seed=1)
     states = stream.enroll_at(np.zeros(1, dtype=np.uint8), rng)
     with pytest.raises(InvalidValue):
@@ -158,34 +155,9 @@ def test_values_that_are_no_bits_are_refused_and_change_nothing(values: object) 
 # -- the promise ----------------------------------------------------------------------------------------------
 
 
-def distribution(exsub: ExSub, residues: np.ndarray, *, bounded: bool = True) -> dict[tuple[int, ...], Fraction]:
-    """The exact chance of everything that a device may say over all steps, by following every branch."""
-    signs, choice = exsub._groups
-    chances: dict[tuple[int, ...], Fraction] = {}
-
-    def go_on(counters: list[int], at: int, word: tuple[int, ...], chance: Fraction) -> None:
-        if at == residues.size:
-            chances[word] = chances.get(word, Fraction(0)) + chance
-            return
-        value = int(residues[at])
-        if value and not bounded:
-            counters[3] = max(counters[3], 1)  # the planted bug: there is always room for one more change
-        plus, minus, total = odds(counters, value)
-        for sign, ways in ((1, plus), (-1, minus), (0, total - plus - minus)):
-            if ways > 0:
-                after = list(counters)
-                advance(after, value, sign)
-                go_on(after, at + 1, (*word, sign), chance * Fraction(ways, total))
-
-    for group, (true, reverse) in enumerate(signs.tolist()):
-        counters = [true, reverse, exsub.m - true - reverse, exsub.sparsity, exsub.dimension]
-        go_on(counters, 0, (), choice.probability(group))
-    return chances
-
-
 def worst_ratio(exsub: ExSub, rows: np.ndarray, *, bounded: bool = True) -> Fraction:
     different = np.unique(rows.reshape(len(rows), -1), axis=0)
-    laws = [distribution(exsub, row, bounded=bounded) for row in different]
+    laws = [said(exsub, row.tolist(), bounded=bounded) for row in different]
     assert all(sum(law.values()) == 1 for law in laws)
     never = Fraction(1, 10**30)
     chances = [[law.get(word, never) for law in laws] for word in set().union(*laws)]
@@ -216,32 +188,20 @@ def test_a_device_without_a_bound_would_break_the_promise() -> None:
 
 
 @pytest.mark.parametrize("values", [[0.5], [[1]], ["a"], 3])
-def test_codes_that_are_no_integers_are_refused(values: object) -> None:
+def test_codes_that_are_no_integers_are_refused(values: Any) -> None:
     with pytest.raises(InvalidValue):
-        Changes(1, 4, 3, 3, one=True).bits(values)  # type: ignore[arg-type]
+        Changes(1, 4, 3, 3, one=True).bits(values)
 
 
-@pytest.mark.parametrize(
-    ("given", "field"),
-    [
-        ({"dimension": 1 << 13, "steps": 1 << 13}, "steps"),
-        ({"dimension": 0}, "dimension"),
-        ({"steps": 0}, "steps"),
-        ({"changes": 0}, "changes"),
-        ({"changes": 2.5}, "changes"),
-        ({"fanout": 1}, "fanout"),
-        ({"epsilon": 0.0}, "epsilon"),
-        ({"epsilon": float("nan")}, "epsilon"),
-        ({"mechanism": "GRR"}, "mechanism"),
-        ({"mechanism": "Nothing"}, "mechanism"),
-        ({"queries": "median"}, "queries"),
-        ({"choice": "best"}, "choice"),
-        ({"one": 1}, "one"),
-    ],
-)
-def test_plans_that_cannot_be_are_refused(given: dict[str, object], field: str) -> None:
+BAD: list[tuple[str, Any]] = [(field, 0) for field in ("dimension", "steps", "changes", "epsilon")]
+BAD += [("changes", 2.5), ("fanout", 1), ("epsilon", math.nan), ("mechanism", "GRR"), ("mechanism", "Nothing")]
+
+
+@pytest.mark.parametrize(("field", "value"), [*BAD, ("queries", "median"), ("choice", "best"), ("one", 1)])
+def test_plans_that_cannot_be_are_refused(field: str, value: Any) -> None:
+    given: dict[str, Any] = {"epsilon": 1.0, "dimension": 2, "steps": 8, "changes": 2}
     with pytest.raises(InvalidValue) as refused:
-        Sao2(**{"epsilon": 1.0, "dimension": 2, "steps": 8, "changes": 2, **given})  # type: ignore[arg-type]
+        Sao2(**given | {field: value})
     assert refused.value.field == field
 
 
@@ -249,3 +209,5 @@ def test_as_many_entries_as_a_sketch_can_hold_is_too_many_by_one() -> None:
     Changes(1, 1 << 12, 1 << 12, 1)
     with pytest.raises(InvalidValue, match="steps"):
         Changes(1, (1 << 12) + 1, 1 << 12, 1)
+    with pytest.raises(InvalidValue, match="steps"):
+        Sao2(epsilon=1.0, dimension=1 << 13, steps=1 << 13, changes=2)

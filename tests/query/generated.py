@@ -1,7 +1,5 @@
 """Random queries over one table, and the same table as DuckDB has it: for comparing answers without noise."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +17,8 @@ from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
 N = 400
 STATES = ("ab", "cd", "it's", "ef")
 SYSTEMS = ("ios", "android", "web", None)
+PRIVATE = {"age": "BIGINT", "state": "VARCHAR", "income": "DOUBLE"}
+PUBLIC = {"os": "VARCHAR", "price": "DOUBLE", "qty": "BIGINT", "pro": "BOOLEAN"}
 EPSILON = 1000.0
 """So large that no report is flipped: each of HI's 23 levels has a part of it."""
 
@@ -51,21 +51,17 @@ def world(
         PrivateColumn("state", hb.Categorical(STATES)),
         PrivateColumn("income", hb.Numeric(0, 10, cells=5)),
     )
-    columns = tuple(
-        PublicColumn(name, kind)
-        for name, kind in (("os", "VARCHAR"), ("price", "DOUBLE"), ("qty", "BIGINT"), ("pro", "BOOLEAN"))
-    )
+    columns = tuple(PublicColumn(name, kind) for name, kind in PUBLIC.items())
     expected = max(n, 1) if method == "HDG" else None
-    schema = TableSchema("people", private, columns, method=method, epsilon=epsilon, expected=expected)
-    records = np.stack(
-        [column.encode(values) for column, values in zip(private, (ages, states, incomes), strict=True)], axis=1
-    )
-    table = MemoryTable(schema, schema.mechanism.randomize(records, hb.Random(seed=1)), public)
+    schema = TableSchema("people", private, columns, methods=(method,), epsilon=epsilon, expected=expected)
+    given: tuple[Any, ...] = (ages, states, incomes)
+    records = np.stack([column.encode(values) for column, values in zip(private, given, strict=True)], axis=1)
+    table = MemoryTable(schema, schema.randomize(records, hb.Random(seed=1)), public)
     truth = duckdb.connect()
-    truth.execute(
-        "CREATE TABLE people (age BIGINT, state VARCHAR, income DOUBLE, "
-        "os VARCHAR, price DOUBLE, qty BIGINT, pro BOOLEAN)"
-    )
+    case = "CASE WHEN x < a THEN 0 WHEN x >= b THEN n + 1 ELSE CAST(FLOOR((x - a) * n / (b - a)) AS BIGINT) + 1 END"
+    truth.execute(f"CREATE MACRO width_bucket(x, a, b, n) AS {case}")
+    declared = ", ".join(f"{name} {kind}" for name, kind in {**PRIVATE, **PUBLIC}.items())
+    truth.execute(f"CREATE TABLE people ({declared})")
     rows = list(zip(ages, states, incomes.tolist(), *public.values(), strict=True))
     if rows:
         truth.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
@@ -82,11 +78,11 @@ class Generator:
     def query(self) -> tuple[str, int]:
         """A query, and how many of its results are keys; the others are aggregates."""
         draw = self._random
-        keys = draw.sample(["os", "pro", "state", "age", "qty % 3"], draw.choice([0, 0, 0, 1, 1, 2]))
-        aggregates = draw.sample([*AGGREGATES, *self._more], draw.choice([1, 1, 2, 3]))
+        keys = draw.sample(KEYS, draw.choice([0, 0, 0, 1, 1, 2]))
+        aggregates = [self.aggregate() for _ in range(draw.choice([1, 1, 2, 3]))]
         results = [f"{key} AS k{place}" for place, key in enumerate(keys)]
         results += [f"{aggregate} AS a{place}" for place, aggregate in enumerate(aggregates)]
-        text = f"SELECT {', '.join(results)} FROM people"
+        text = f"SELECT {', '.join(results)} FROM {self.source()}"
         if draw.random() < 0.9:
             text += f" WHERE {self.condition(draw.choice([1, 2, 2, 3]))}"
         if keys:
@@ -104,6 +100,27 @@ class Generator:
                 if draw.random() < 0.5:
                     text += f" LIMIT {draw.randint(1, 5)} OFFSET {draw.randint(0, 2)}"
         return text, len(keys)
+
+    def source(self) -> str:
+        """The table, a sub-query of it, or a join with public rows."""
+        draw = self._random
+        if self._more or draw.random() < 0.7:
+            return "people"
+        if draw.random() < 0.5:
+            kind = draw.choice(["JOIN", "LEFT JOIN"])
+            return f"people {kind} (VALUES ('ios', TRUE), ('web', FALSE)) AS v(system, own) ON people.os = v.system"
+        columns = draw.choice(["*", "age, state, income, os, price + 0.25 AS price, qty * 2 AS qty, pro"])
+        return f"(SELECT {columns} FROM people WHERE {self.condition(1)}) AS t"
+
+    def aggregate(self) -> str:
+        """An aggregate of public or private columns, perhaps under a condition of its own."""
+        draw = self._random
+        if self._more or draw.random() < 0.5:
+            return str(draw.choice([*AGGREGATES, *self._more]))
+        aggregate = str(draw.choice([*AGGREGATES[:2], *PRIVATE_AGGREGATES]))
+        if " / " in aggregate or " - " in aggregate or draw.random() < 0.5:
+            return aggregate.format(self.condition(1), self.condition(1))
+        return f"{aggregate.format(self.condition(1), self.condition(1))} FILTER (WHERE {self.condition(1)})"
 
     def condition(self, depth: int) -> str:
         draw = self._random
@@ -139,19 +156,31 @@ class Generator:
         )
 
 
-AGGREGATES = [
-    "COUNT(*)",
-    "COUNT(price)",
-    "SUM(price)",
-    "SUM(qty)",
-    "SUM(price * qty)",
-    "AVG(price)",
-    "AVG(qty + 1)",
+BUCKET = "WIDTH_BUCKET(age, 3, 18, 5)"
+KEYS = ["os", "pro", "state", "age", "qty % 3", "age // 7", BUCKET, "WIDTH_BUCKET(income, 0, 8, 4)", "UPPER(state)"]
+KEYS += ["CASE WHEN age < 12 THEN 'young' WHEN age >= 12 THEN 'old' END"]
+PRIVATE_AGGREGATES = ["AVG(age)", "SUM(age)", "COUNT(age)", "COUNT(state)", "STDDEV(age)", "VAR_POP(2 * age - 3)"]
+PRIVATE_AGGREGATES += ["QUANTILE_DISC(age, 0.5)", "QUANTILE_DISC(age, 0.8)", "SUM(age * qty)", "AVG(age * (price + 1))"]
+PRIVATE_AGGREGATES += ["SUM(CASE WHEN {} THEN price WHEN {} THEN qty * age ELSE -1 END)", "COUNT_IF({})"]
+PRIVATE_AGGREGATES += ["AVG(CASE WHEN {} THEN 1 ELSE 0 END)", "STDDEV(CASE WHEN {} THEN age + qty END)"]
+PRIVATE_AGGREGATES += [
+    "QUANTILE_DISC(CASE WHEN {} THEN price END, 0.5)",
+    "SUM(age) / COUNT(*)",
+    "SUM(price - age) - 2 * SUM(age)",
+]
+PRIVATE_AGGREGATES += [
+    "VARIANCE(CASE WHEN {} THEN age * age / 4 ELSE qty END)",
+    "COUNT(CASE state WHEN 'ab' THEN os END)",
+]
+AGGREGATES = ["COUNT(*)", "COUNT(price)", "SUM(price)", "SUM(qty)", "SUM(price * qty)", "AVG(price)", "AVG(qty + 1)"]
+AGGREGATES += [
     "STDDEV(qty)",
     "STDDEV(price)",
     "VAR_POP(price)",
     "QUANTILE_DISC(qty, 0.5)",
     "QUANTILE_DISC(price, 0.25)",
+]
+AGGREGATES += [
     "SUM(qty) / COUNT(*)",
     "SUM(COALESCE(price, 0)) - 2 * SUM(qty)",
     "SUM(CASE WHEN pro THEN qty ELSE 0 END)",

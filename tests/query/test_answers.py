@@ -1,7 +1,5 @@
 """Answers in every form: Arrow, pandas, polars, JSON, text and bars."""
 
-from __future__ import annotations
-
 import datetime
 import math
 
@@ -11,7 +9,7 @@ from rich.console import Console
 
 from hubbub.core.errors import InvalidValue
 from hubbub.query.answer import AnswerColumn, QueryAnswer
-from hubbub.query.outputs import AnswerInterval
+from hubbub.query.intervals import AnswerInterval
 
 mpl.use("agg")
 COLUMNS = (AnswerColumn("day", False), AnswerColumn("n", True, "a sum"), AnswerColumn("mean", True))

@@ -1,8 +1,8 @@
 """What a table refuses, and that nothing has changed afterwards; what a query cannot reach."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -28,8 +28,8 @@ N = 300
 
 
 def make_engine(price: list[float | None] | None = None) -> QueryEngine:
-    reports = SCHEMA.mechanism.randomize(np.arange(N)[:, None] % 9, hb.Random(seed=1))
-    public = {"os": ["ios", "web", None] * 100, "price": price or [1.5] * N, "day": [None] * N}
+    reports = SCHEMA.randomize(np.arange(N)[:, None] % 9, hb.Random(seed=1))
+    public: dict[str, Any] = {"os": ["ios", "web", None] * 100, "price": price or [1.5] * N, "day": [None] * N}
     return QueryEngine(MemoryTable(SCHEMA, reports, public))
 
 
@@ -43,15 +43,9 @@ def make_engine(price: list[float | None] | None = None) -> QueryEngine:
         ("SELECT COUNT(*) FROM people WHERE price", 'line 1, column 35: "price" is DOUBLE, no condition'),
         ("SELECT COUNT(*) FROM people WHERE os = 3 OR age = 1", "line 1, column 35: types do not fit"),
         ("SELECT SUM(CAST(os AS DOUBLE)) FROM people", "line 1, column 17: types do not fit"),
-        (
-            "SELECT SUM(LN(price - 1.5)) FROM people",
-            'line 1, column 12: LN("price" - 1.5) is NaN or infinite for 300 people',
-        ),
+        ("SELECT SUM(LN(price - 1.5)) FROM people", 'LN("price" - 1.5) is NaN or infinite for 300 people'),
         ("SELECT SUM(price * 1e308 * 10) FROM people", 'line 1, column 12: "price" * 1e308 * 10 is NaN or infinite'),
-        (
-            "SELECT SUM(price * 1e200) FROM people WHERE age < 3",
-            'line 1, column 12: "price" * 1e200 is larger than 1e+140',
-        ),
+        ("SELECT SUM(price * 1e200) FROM people WHERE age < 3", '"price" * 1e200 is larger than 1e+140'),
         ("SELECT ROUND(SUM(price)) FROM people", "cannot be next to aggregates"),
         ("SELECT MEDIAN(price) + 1 FROM people", "line 1, column 15: a quantile stands alone"),
         ("SELECT SUM(price) FROM people HAVING os = 'a' AND COUNT(*) > 1", "line 1, column 38: os is in no aggregate"),
@@ -108,9 +102,7 @@ def test_parts_of_groups_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
         make_engine().sql(query)
 
 
-def test_intermediate_results_are_limited_in_memory_and_none_goes_to_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_intermediate_results_are_limited_in_memory_and_none_goes_to_the_disk(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     connection = make_engine().table.connection()
     with pytest.raises(duckdb.OutOfMemoryException):
@@ -133,7 +125,7 @@ def test_very_long_and_very_deep_queries_are_refused() -> None:
 def test_names_are_names_whatever_is_in_them() -> None:
     name = 'x"; DROP TABLE people; --'
     schema = TableSchema('a "b', (PrivateColumn("it's", hb.Ordinal(5)),), (PublicColumn(name, "BIGINT"),), epsilon=8.0)
-    reports = schema.mechanism.randomize(np.arange(100)[:, None] % 5, hb.Random(seed=1))
+    reports = schema.randomize(np.arange(100)[:, None] % 5, hb.Random(seed=1))
     engine = QueryEngine(MemoryTable(schema, reports, {name: [2] * 100}))
     quoted = '"' + name.replace('"', '""') + '"'
     text = f'SELECT {quoted}, SUM({quoted}) AS "s;" FROM "a ""b" WHERE "it\'s" >= 0 GROUP BY {quoted}'
@@ -201,7 +193,7 @@ def test_tables_that_cannot_be_built_leave_nothing(tmp_path: Path, name: str) ->
     [
         (lambda: TableSchema("t", ()), "dimensions"),
         (lambda: TableSchema("t", SCHEMA.private, (PublicColumn("AGE", "DOUBLE"),)), "AGE"),
-        (lambda: TableSchema("t", SCHEMA.private, method="OLH"), "method"),
+        (lambda: TableSchema("t", SCHEMA.private, methods=("OLH",)), "method"),
         (lambda: TableSchema("t", SCHEMA.private, epsilon=0.0), "epsilon"),
         (lambda: TableSchema("t", SCHEMA.private, expected=3), "expected"),
         (lambda: TableSchema("#t", SCHEMA.private), "name"),
@@ -210,7 +202,7 @@ def test_tables_that_cannot_be_built_leave_nothing(tmp_path: Path, name: str) ->
         (lambda: TableSchema.from_spec({"name": "t"}), "schema"),
     ],
 )
-def test_schemas_that_are_none_are_refused(make: object, message: str) -> None:
+def test_schemas_that_are_none_are_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InvalidValue) as error:
-        make()  # type: ignore[operator]
+        make()
     assert message in str(error.value)

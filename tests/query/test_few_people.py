@@ -4,8 +4,6 @@ A cell is refused if fewer than 93% of its intervals hold the truth, at one erro
 people are of other kinds and sizes than those on which the rules were tried.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.query.engine import QueryEngine
-from hubbub.query.memory_table import MemoryTable
-from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
+from tests.query.tables import table_of
 from tests.shared.coverage import refused_coverage
 
 PLANS = ("free", "home", "work", "both")
@@ -38,16 +35,11 @@ def verdicts(kind: str, people: int, inside: int, epsilon: float, consistent: bo
     order = generator.permutation(people)
     visits, plans, selected = visits[order], plans[order], selected[order]
     price = weights_of(kind, people, generator)
-    schema = TableSchema(
-        "people",
-        (PrivateColumn("visits", hb.Ordinal(40)), PrivateColumn("plan", hb.Categorical(PLANS))),
-        (PublicColumn("run", "BIGINT"), PublicColumn("price", "DOUBLE")),
-        epsilon=epsilon,
-    )
-    records = np.tile(np.stack([visits, plans], axis=1), (runs, 1))
-    public = {"run": np.repeat(np.arange(runs), people), "price": np.tile(price, runs)}
-    reports = schema.mechanism.randomize(records, hb.Random(seed=people + runs))
-    answer = QueryEngine(MemoryTable(schema, reports, public), consistent=consistent).sql(
+    private = {"visits": hb.Ordinal(40), "plan": hb.Categorical(PLANS)}
+    public = {"run": np.repeat(np.arange(runs), people).tolist(), "price": np.tile(price, runs).tolist()}
+    codes = [np.tile(visits, runs), np.tile(plans, runs)]
+    table = table_of(private, codes, public, seed=people + runs, epsilon=epsilon)
+    answer = QueryEngine(table, consistent=consistent).sql(
         "SELECT run, COUNT(*) AS n, SUM(price) AS s, AVG(price) AS a, STDDEV_POP(price) AS d, VARIANCE(price) AS v, "
         f"2 * STDDEV(price) / AVG(price) AS r FROM people WHERE {WHERE} GROUP BY run"
     )
@@ -69,16 +61,12 @@ def verdicts(kind: str, people: int, inside: int, epsilon: float, consistent: bo
 @pytest.mark.parametrize("epsilon", [1.0, 3.0, 9.0])
 @pytest.mark.parametrize("kind", ["even", "exponential", "few"])
 @pytest.mark.parametrize(("people", "inside"), [(25, 2), (60, 9), (150, 40), (600, 250)])
-def test_intervals_hold_for_few_people(
-    kind: str, people: int, inside: int, epsilon: float, consistent: bool | None
-) -> None:
+def test_intervals_hold_for_few_people(kind, people, inside, epsilon, consistent) -> None:
     assert verdicts(kind, people, inside, epsilon, consistent, 1000) == []
 
 
 @pytest.mark.parametrize(("kind", "people", "inside", "consistent"), [("even", 25, 2, False), ("few", 150, 40, None)])
-def test_intervals_hold_for_few_people_in_some_runs(
-    kind: str, people: int, inside: int, consistent: bool | None
-) -> None:
+def test_intervals_hold_for_few_people_in_some_runs(kind, people, inside, consistent) -> None:
     assert verdicts(kind, people, inside, 9.0, consistent, 200) == []
 
 
@@ -87,18 +75,11 @@ def hdg_hits(runs: int, people: int) -> np.ndarray[Any, Any]:
     generator = np.random.default_rng(17)
     ages = np.minimum(29, generator.geometric(0.15, people) - 1)
     towns = generator.choice(4, people, p=[0.55, 0.3, 0.1, 0.05])
-    schema = TableSchema(
-        "people",
-        (PrivateColumn("age", hb.Ordinal(30)), PrivateColumn("plan", hb.Categorical(PLANS))),
-        method="HDG",
-        epsilon=3.0,
-        expected=people,
-    )
-    records = np.stack([ages, towns], axis=1)
+    private = {"age": hb.Ordinal(30), "plan": hb.Categorical(PLANS)}
     truth = np.bincount(ages[towns == 1], minlength=30)
     hits = np.zeros(30, dtype=int)
     for run in range(runs):
-        table = MemoryTable(schema, schema.mechanism.randomize(records, hb.Random(seed=run)), {})
+        table = table_of(private, [ages, towns], {}, seed=run, methods=("HDG",), epsilon=3.0)
         counts = QueryEngine(table).sql("SELECT age, COUNT(*) AS n FROM people WHERE plan = 'home' GROUP BY age")
         hits += [cell.low <= true <= cell.high for cell, true in zip(counts.column("n"), truth, strict=True)]
     return hits
@@ -115,11 +96,8 @@ def test_intervals_of_grids_hold_where_the_fit_is_cut_at_0_in_a_few_runs() -> No
 
 def test_spreads_of_a_group_that_may_be_empty_are_unknown() -> None:
     generator = np.random.default_rng(2)
-    schema = TableSchema(
-        "people", (PrivateColumn("age", hb.Ordinal(40)),), (PublicColumn("price", "DOUBLE"),), epsilon=1.0
-    )
-    reports = schema.mechanism.randomize(generator.integers(20, 40, (300, 1)), hb.Random(seed=1))
-    engine = QueryEngine(MemoryTable(schema, reports, {"price": generator.exponential(5.0, 300)}))
+    ages, prices = generator.integers(20, 40, 300), generator.exponential(5.0, 300)
+    engine = QueryEngine(table_of({"age": hb.Ordinal(40)}, [ages], {"price": prices.tolist()}))
     answer = engine.sql("SELECT STDDEV(price) AS d FROM people WHERE age < 4")
     assert answer.value().high == np.inf
     assert "unknown" in str(answer)
@@ -128,30 +106,20 @@ def test_spreads_of_a_group_that_may_be_empty_are_unknown() -> None:
 @pytest.mark.parametrize("condition", ["age < 9", "age = 3 OR (os = 'web' AND age < 0)", "NOT age = 3"])
 @pytest.mark.parametrize("method", ["HIO", "HI", "MG", "SC"])
 def test_no_interval_of_one_person_has_width_0(condition: str, method: str) -> None:
-    schema = TableSchema(
-        "people", (PrivateColumn("age", hb.Ordinal(24)),), (PublicColumn("os", "VARCHAR"),), epsilon=12.0, method=method
-    )
-    systems = ["lin"] + ["web"] * 60
+    ages, systems = np.arange(61) % 24, {"os": ["lin"] + ["web"] * 60}
     for seed in range(5):
-        reports = schema.mechanism.randomize(np.arange(61)[:, None] % 24, hb.Random(seed=seed))
+        table = table_of({"age": hb.Ordinal(24)}, [ages], systems, seed=seed, epsilon=12.0, methods=(method,))
         for consistent in (None, False):
-            engine = QueryEngine(MemoryTable(schema, reports, {"os": systems}), consistent=consistent)
+            engine = QueryEngine(table, consistent=consistent)
             count = engine.sql(f"SELECT COUNT(*) FROM people WHERE os = 'lin' AND ({condition})").value()
             assert count.high - count.low > 1.0
 
 
 @pytest.mark.parametrize("method", ["HIO", "HI", "MG", "SC", "HDG"])
 def test_what_no_private_column_decides_is_known_exactly(method: str) -> None:
-    schema = TableSchema(
-        "people",
-        (PrivateColumn("age", hb.Ordinal(24)), PrivateColumn("plan", hb.Categorical(PLANS))),
-        (PublicColumn("price", "DOUBLE"),),
-        method=method,
-        expected=60 if method == "HDG" else None,
-    )
-    price = np.arange(60) - 9.0
-    reports = schema.mechanism.randomize(np.stack([np.arange(60) % 24, np.arange(60) % 4], axis=1), hb.Random(seed=1))
-    engine = QueryEngine(MemoryTable(schema, reports, {"price": price}))
+    private, price = {"age": hb.Ordinal(24), "plan": hb.Categorical(PLANS)}, np.arange(60) - 9.0
+    codes = [np.arange(60) % 24, np.arange(60) % 4]
+    engine = QueryEngine(table_of(private, codes, {"price": price.tolist()}, methods=(method,)))
     for name, truth in (("SUM", price.sum()), ("AVG", price.mean()), ("STDDEV_POP", price.std())):
         answer = engine.sql(f"SELECT {name}(price) FROM people").value()
         assert [answer.low, answer.value, answer.high] == pytest.approx([truth] * 3, rel=1e-6)

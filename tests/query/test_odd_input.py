@@ -1,7 +1,5 @@
 """Odd names, types and numbers: answers without noise are those of DuckDB, or refusals."""
 
-from __future__ import annotations
-
 import math
 from datetime import date, datetime, timedelta
 from functools import cache
@@ -43,9 +41,9 @@ def world() -> World:
     }
     private = (PrivateColumn("age", hb.Ordinal(8)), PrivateColumn("income", hb.Numeric(0, 12, cells=6)))
     columns = tuple(PublicColumn(name, kind) for name, (kind, _) in public.items())
-    schema = TableSchema("people", private, columns, method="MG", epsilon=1000.0)
+    schema = TableSchema("people", private, columns, methods=("MG",), epsilon=1000.0)
     records = np.stack([private[0].encode(ages), private[1].encode(incomes)], axis=1)
-    reports = schema.mechanism.randomize(records, hb.Random(seed=1))
+    reports = schema.randomize(records, hb.Random(seed=1))
     table = MemoryTable(schema, reports, {name: values for name, (_, values) in public.items()})
     truth = duckdb.connect()
     declared = ", ".join(f"{column.name} {column.type}" for column in columns)
@@ -125,16 +123,14 @@ def test_odd_numbers_are_refused_with_their_place(query: str, message: str) -> N
 )
 def test_an_answer_says_if_groups_were_chosen_by_their_estimates(end: str, chosen: bool) -> None:
     notes = world().engine.sql(f"SELECT os, COUNT(*) AS n FROM people WHERE age < 5 GROUP BY os {end}").notes
-    note_text = (
-        "chosen by their estimates: an interval is of a group that is named beforehand; with level 0.98333 all 3"
-    )
-    assert any(note_text in note for note in notes) == chosen
+    text = "chosen by their estimates: an interval is of a group that is named beforehand; with level 0.98333 all 3"
+    assert any(text in note for note in notes) == chosen
 
 
 @pytest.mark.parametrize("method", ["HIO", "HI", "MG", "SC"])
 def test_of_nobody_nothing_is_known_and_nothing_breaks(method: str) -> None:
-    schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(30)),), (PublicColumn("x", "BIGINT"),), method)
-    nobody = schema.mechanism.randomize(np.zeros((0, 1), dtype=np.int64), hb.Random(seed=1))
+    schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(30)),), (PublicColumn("x", "BIGINT"),), (method,))
+    nobody = schema.randomize(np.zeros((0, 1), dtype=np.int64), hb.Random(seed=1))
     engine = QueryEngine(MemoryTable(schema, nobody, {"x": []}))
     row = engine.sql("SELECT COUNT(*) AS n, AVG(x) AS a, MEDIAN(x) AS m FROM people WHERE age < 9").rows[0]
     assert math.isnan(row[1].value)

@@ -1,7 +1,5 @@
 """A table that is asked over HTTP: the same answers, the same errors, nothing else taken for an answer."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator
@@ -16,18 +14,14 @@ from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.query.connect import CollectorAway, RemoteTable
 from hubbub.query.engine import QueryEngine
 from hubbub.query.errors import QueryError
-from hubbub.query.memory_table import MemoryTable
-from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
+from tests.query.tables import table_of
 
 PATH = "/v1/collections/a%20shop/questions/visits/sql"
 
 
 def engine() -> QueryEngine:
-    schema = TableSchema(
-        "people", (PrivateColumn("age", hb.Ordinal(9)),), (PublicColumn("os", "VARCHAR"),), epsilon=3.0
-    )
-    reports = schema.mechanism.randomize(np.arange(300)[:, None] % 9, hb.Random(seed=1))
-    return QueryEngine(MemoryTable(schema, reports, {"os": ["ios", "web", None] * 100}))
+    systems = {"os": ["ios", "web", None] * 100}
+    return QueryEngine(table_of({"age": hb.Ordinal(9)}, [np.arange(300) % 9], systems, epsilon=3.0))
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +41,8 @@ def address() -> Iterator[str]:
             if self.path != PATH:
                 return self.reply(404, {"title": "no such question"})
             try:
-                return self.reply(
-                    200, table.sql(request["sql"], level=request["level"], explain=request["explain"]).to_json()
-                )
+                answer = table.sql(request["sql"], level=request["level"], explain=request["explain"])
+                return self.reply(200, answer.to_json())
             except QueryError as error:
                 problem = {name: getattr(error, name) for name in ("problem", "instead", "line", "column")}
                 return self.reply(422, {"title": "a query that is not answered", **problem})
@@ -88,12 +81,14 @@ def test_what_is_no_answer_is_refused(address: str) -> None:
     query = "SELECT COUNT(*) FROM people"
     with pytest.raises(InvalidValue, match="token"):
         RemoteTable(address + PATH.removesuffix("/sql"), token="wrong").sql(query)
-    with pytest.raises(DecodeError):
-        RemoteTable(address, token="secret", collection="broken", question="visits").sql(query)
-    with pytest.raises(CollectorAway, match="503"):
-        RemoteTable(address, token="secret", collection="busy", question="visits").sql(query)
-    with pytest.raises(InvalidValue, match="no such question"):
-        RemoteTable(address, token="secret", collection="shop", question="visits").sql(query)
+    refusals = {
+        "broken": (DecodeError, "."),
+        "busy": (CollectorAway, "503"),
+        "shop": (InvalidValue, "no such question"),
+    }
+    for collection, (error, message) in refusals.items():
+        with pytest.raises(error, match=message):
+            RemoteTable(address, token="secret", collection=collection, question="visits").sql(query)
     with pytest.raises(CollectorAway, match="does not answer"):
         RemoteTable("http://127.0.0.1:9", token=None, collection="shop", question="visits").sql(query)
 

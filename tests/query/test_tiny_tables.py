@@ -1,7 +1,5 @@
 """Tables of 0 to 30 people, with levels, strata and groups of nobody: every query is answered or refused."""
 
-from __future__ import annotations
-
 import json
 import random
 
@@ -11,9 +9,8 @@ import pytest
 import hubbub as hb
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.query.engine import QueryEngine
-from hubbub.query.memory_table import MemoryTable
-from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
 from tests.query.generated import Generator, world
+from tests.query.tables import table_of
 
 WAYS = [("HIO", None), ("HIO", False), ("HI", None), ("HI", False), ("MG", None), ("SC", None), ("HDG", None)]
 LEVELS = [0.95] * 6 + [0.5, 1e-9, 1 - 1e-12, 1 - 2**-53]
@@ -63,12 +60,10 @@ def test_ten_thousand_queries_over_tiny_and_empty_groups_are_answered_or_refused
 
 @pytest.mark.parametrize("people", [3, 12])
 def test_a_level_on_which_nobody_of_a_public_condition_reports_does_not_break_a_count(people: int) -> None:
-    columns = (PrivateColumn("age", hb.Ordinal(24)), PrivateColumn("town", hb.Categorical(["Bath", "Ely", "Rye"])))
-    schema = TableSchema("people", columns, (PublicColumn("os", "VARCHAR"),), epsilon=3.0)
-    systems = ["lin"] * people + ["web"] * (400 - people)
-    records = np.stack([np.arange(400) % 24, np.arange(400) % 3], axis=1)
+    private = {"age": hb.Ordinal(24), "town": hb.Categorical(["Bath", "Ely", "Rye"])}
+    codes, systems = [np.arange(400) % 24, np.arange(400) % 3], ["lin"] * people + ["web"] * (400 - people)
     for seed in range(5):
-        table = MemoryTable(schema, schema.mechanism.randomize(records, hb.Random(seed=seed)), {"os": systems})
+        table = table_of(private, codes, {"os": systems}, seed=seed, epsilon=3.0)
         count = QueryEngine(table).sql("SELECT COUNT(*) FROM people WHERE age < 4 AND os = 'lin'").value()
         assert count.low < count.high
 

@@ -4,8 +4,6 @@ Every device is asked at every step, as for a histogram. The server adds up the 
 counts the values whose estimated share is above the threshold that randomisation alone would hardly reach.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hubbub.collection.setting import Finding
+from hubbub.collection.safety import Finding
 from hubbub.core.domain import Categorical, Ordinal
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
@@ -22,8 +20,8 @@ from hubbub.core.reports import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import MAIN, Protocol, Release
 from hubbub.protocols.memory import Memory
-from hubbub.questions import Example, Setting, Shape, StatisticQuestion
-from hubbub.questions.shares import Shares, shares_read
+from hubbub.questions import Example, Shape, StatisticQuestion
+from hubbub.questions.histogram import Shares, shares_read
 from hubbub.statistics.influence import Influence
 
 NORMAL = NormalDist()
@@ -48,20 +46,21 @@ class DistinctQuestion(StatisticQuestion):
     def examples(cls) -> Iterator[Example]:
         yield cls(field="theme", epsilon=4.0, steps=2), {"theme": Categorical(["light", "dark", "sepia"])}
 
-    def statistic(self, setting: Setting) -> Shares:
-        if not isinstance(setting.domain, Categorical | Ordinal):
+    def statistic(self) -> Shares:
+        if not isinstance(self.setting.domain, Categorical | Ordinal):
             raise InvalidValue("field", self.field, "a categorical or ordinal field")
         if not 1 <= self.steps <= 1000:
             raise InvalidValue("steps", self.steps, "an integer from 1 to 1000")
-        codes, view = shares_read(setting.domain, self.kind, None)
+        codes, view = shares_read(self.setting.domain, self.kind, None)
         return Shares(codes, oracle=self.mechanism, view=view)
 
-    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        mechanism = self.mechanism_for(setting)
+    def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        mechanism = self.mechanism_for()
         recent = (memory or Memory()).keep("recent", RecentSteps(deque(maxlen=self.steps)))
         while True:
             step = recent.next_step
-            sketch = yield Ask(mechanism=mechanism, step=step, view=self.statistic(setting).view, standing=True)
+            sketch = yield Ask(mechanism=mechanism, step=step, view=self.statistic().view, standing=True)
+            assert isinstance(sketch, Sketch)
             recent.sketches.append([sketch.n, *sketch.counts.ravel().tolist()])
             n, *counts = np.sum(list(recent.sketches), axis=0).tolist()
             summed = Sketch(mechanism.spec_id, n, np.array(counts, dtype=np.int64).reshape(mechanism.sketch_shape))
@@ -77,29 +76,29 @@ class DistinctQuestion(StatisticQuestion):
     def summary(self) -> str:
         return f"distinct, {self.steps} steps"
 
-    def labels(self, setting: Setting) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         return ("values in use",)
 
-    def shape(self, setting: Setting) -> Shape:
-        size = self.statistic(setting).size - 1
+    def shape(self) -> Shape:
+        size = self.statistic().size - 1
         return Shape(form="mean", size=1, unit="values in use", low=0.0, high=float(size), over_time=True)
 
-    def forecast(self, setting: Setting, n: int) -> float | None:
+    def forecast(self, n: int) -> float | None:
         return None
 
-    def assumes(self, setting: Setting) -> str:
+    def assumes(self) -> str:
         return "no formula: it depends on how rare the rarest values are"
 
-    def unbiased_steps(self, setting: Setting) -> bool:
+    def unbiased_steps(self) -> bool:
         return False  # a number of values above a threshold
 
-    def influence(self, setting: Setting) -> Influence | str:
+    def influence(self) -> Influence | str:
         return "a number of values is no mean over reports"
 
-    def default_title(self, setting: Setting) -> str:
+    def default_title(self) -> str:
         return f"Of {self.field}: how many different values are in use?"
 
-    def findings(self, setting: Setting) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Finding]:
         yield Finding("note", "steps", f"values that hardly anyone had in the last {self.steps} steps are not counted")
 
 
@@ -109,9 +108,9 @@ def values_in_use(mechanism: Any, sketch: Sketch) -> Estimate:
     Its variance is that of a sum of independent coins, one per value, with the probability that the share is above it.
     """
     if sketch.n == 0:
-        return Estimate([0.0], [np.inf], 0, bias="heuristic", kind="quantity")
+        return Estimate(np.zeros(1), np.full(1, np.inf), 0, bias="heuristic", kind="quantity")
     estimate = mechanism.estimate(sketch)
     z_scores = (estimate.value[:-1] - mechanism.threshold(sketch.n)) / estimate.stderr[:-1]  # without "(none)"
     chances = np.array([NORMAL.cdf(float(z)) for z in z_scores])
     number, variance = float(np.count_nonzero(z_scores > 0)), float(np.sum(chances * (1 - chances)))
-    return Estimate([number], [variance], sketch.n, bias="heuristic", kind="quantity")
+    return Estimate(np.array([number]), np.array([variance]), sketch.n, bias="heuristic", kind="quantity")

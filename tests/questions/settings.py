@@ -1,11 +1,13 @@
 """Where a question of tests stands."""
 
-from __future__ import annotations
+from typing import TypeVar
 
 from hubbub.core.domain import Domain
 from hubbub.questions import Question, Setting
 
+Kind = TypeVar("Kind", bound=Question)
 
-def setting(question: Question, *domains: Domain) -> Setting:
-    """Hourly steps, and a domain for each field that the question reads."""
-    return Setting("q", dict(zip(question.reads(), domains, strict=True)), 3600)
+
+def placed(question: Kind, *domains: Domain) -> Kind:
+    """The question with hourly steps, and a domain for each field that it reads."""
+    return question.bound(Setting("q", dict(zip(question.reads(), domains, strict=True)), 3600))

@@ -1,26 +1,22 @@
 """Numbers by group: check, plan, promise, devices, collector, API and pages; and that intervals hold."""
 
-from __future__ import annotations
-
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from hubbub import Random
 from hubbub.authoring import check, forecast, load_collection, promise
-from hubbub.cli.app import app as command
-from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets
-from hubbub.core.errors import InvalidValue
+from hubbub.authoring.forecast import poisoning
+from hubbub.core.domain import Categorical, Numeric, Ordinal
 from hubbub.protocols.driver import converse
 from hubbub.protocols.views.records import GridAxis
 from hubbub.questions import Question, read_collection
+from hubbub.questions.breakdown import BreakdownQuestion
 from hubbub.statistics.ratios import Ratios
-from tests.questions.settings import setting
+from tests.questions.settings import placed
 from tests.shared.whole_way import answered
 
 OS, CRASHED, START = Categorical(["13", "14", "15"]), Categorical(["no", "yes"]), Numeric(0.0, 10.0, cells=20)
@@ -30,8 +26,10 @@ LOUD = LOUD.replace("epsilon = 14.0", "epsilon = 112.0").replace("minimum_batch 
 LOUD = LOUD[: LOUD.index("[questions.start]")]
 
 
-def shares(**keys: Any) -> Question:
-    return Question.make("histogram", **{"field": "crashed", "by": "os", "epsilon": 1.0, **keys})
+def by_group(kind: str = "histogram", **keys: Any) -> BreakdownQuestion:
+    question = Question.make(kind, **{"field": "crashed", "by": "os", "epsilon": 1.0, **keys})
+    assert isinstance(question, BreakdownQuestion)
+    return question
 
 
 def test_it_is_checked_planned_and_promised() -> None:
@@ -41,58 +39,26 @@ def test_it_is_checked_planned_and_promised() -> None:
     assert not [finding for finding in check(collection) if finding.level == "error"]
     rows = {row.question: row for row in forecast(collection)}
     assert (rows["crashes"].kind, rows["start"].unit) == ("histogram, by os", "start")
-    assert (
+    sentence = (
         "crashes. How often does the app crash, by system? One report every day. It covers os and crashed together"
-        in (promise(collection))
     )
-    done = CliRunner().invoke(command, ["plan", str(Path(__file__).parents[2] / "examples" / "crashes.toml"), "--json"])
-    assert (
-        "within a group that has the share s of all devices moves 1/s times as far"
-        in json.loads(done.stdout)["poisoning"]["crashes"]["text"]
-    )
-
-
-@pytest.mark.parametrize(
-    ("keys", "domains", "field"),
-    [
-        ({"by": "crashed"}, (CRASHED,), "by"),
-        ({"by": []}, (CRASHED,), "by"),
-        ({"by": ["os", "os"]}, (CRASHED, OS, OS), "by"),
-        ({"by": "os", "candidates": ["a"]}, (CRASHED, OS), "candidates"),
-        ({"by": "os"}, (CRASHED, Sets(Ordinal(9), most=2)), "by"),
-        ({"by": "os"}, (Sets(Ordinal(9), most=2), OS), "field"),
-        ({"by": "os"}, (CRASHED, Ordinal(5000)), "by"),
-        ({"by": "os", "mechanism": "Hybrid"}, (CRASHED, OS), "mechanism"),
-    ],
-)
-def test_what_cannot_be_told_by_group_is_refused_by_its_key(keys: Any, domains: Any, field: str) -> None:
-    def checked() -> None:
-        question = shares(**keys)
-        question.check(setting(question, *domains))
-
-    with pytest.raises(InvalidValue) as refused:
-        checked()
-    assert refused.value.field == field
-
-
-def test_only_numbers_have_a_mean_by_group() -> None:
-    question = Question.make("mean", field="crashed", by="os", epsilon=1.0)
-    with pytest.raises(InvalidValue, match="only numbers have a mean"):
-        question.check(setting(question, CRASHED, OS))
+    assert sentence in promise(collection)
+    bound = poisoning(collection.questions["crashes"], forged=0.01)
+    assert "within a group that has the share s of all devices moves 1/s times as far" in bound.text()
 
 
 @pytest.mark.parametrize(("epsilon", "together"), [(0.5, False), (6.0, True)])
 def test_several_fields_are_asked_together_or_apart_whichever_errs_less(epsilon: float, together: bool) -> None:
-    question = shares(by=["os", "country"], epsilon=epsilon)
-    where = setting(question, CRASHED, OS, Ordinal(3))
-    parts = question.parts(where)  # type: ignore[attr-defined]
-    assert len(parts) == question.terms(where).parts == (1 if together else 2)
-    chosen, other = question._expected(where)  # type: ignore[attr-defined]
+    question = by_group(by=["os", "country"], epsilon=epsilon)
+    question = placed(question, CRASHED, OS, Ordinal(3))
+    parts = question.parts()
+    assert len(parts) == question.terms().parts == (1 if together else 2)
+    chosen, other = question.expected_errors()
     assert chosen < other
-    (note,) = [finding.text for finding in question.findings(where)]
+    (note,) = [finding.text for finding in question.findings()]
     assert ("all of them in one report" if together else "with one of them a device") in note
     covers = "os, country and crashed together" if together else "together with one of os and country"
-    assert covers in question.sentence(where)
+    assert covers in question.sentence()
 
 
 def released(question: Question, domains: Any, people: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -105,7 +71,7 @@ def released(question: Question, domains: Any, people: dict[str, Any], seed: int
         seen = ask.view.look({name: column[inside] for name, column in people.items()}, rng)
         return ask.mechanism.accumulate(ask.mechanism.randomize(seen, rng))
 
-    (release,) = converse(question.protocol(setting(question, *domains)), answer, steps=1)
+    (release,) = converse(placed(question, *domains).protocol(), answer, steps=1)
     return dict(release.estimates)
 
 
@@ -141,7 +107,7 @@ def test_intervals_of_groups_and_of_differences_hold(kind: str, epsilon: float) 
     people, times = crowd(4000), 400
     field = "crashed" if kind == "histogram" else "start"
     domains = (CRASHED if kind == "histogram" else START, OS)
-    question = Question.make(kind, field=field, by="os", epsilon=epsilon)
+    question = by_group(kind, field=field, epsilon=epsilon)
     truth = truth_of(people, people["crashed"] == 1 if kind == "histogram" else people["start"])
     covered, apart, planted = np.zeros(4), np.zeros(3), np.zeros(4)
     for seed in range(times):
@@ -170,10 +136,10 @@ def test_intervals_of_groups_and_of_differences_hold(kind: str, epsilon: float) 
 def test_intervals_hold_where_a_device_tells_of_one_field_alone(epsilon: float) -> None:
     """Of 400 releases, as above; that half of the devices were asked is part of the error."""
     people, times = crowd(4000), 400
-    question = shares(by=["os", "country"], epsilon=epsilon)
-    where = setting(question, CRASHED, OS, Ordinal(3))
+    question = by_group(by=["os", "country"], epsilon=epsilon)
+    question = placed(question, CRASHED, OS, Ordinal(3))
     truth = {name: [np.mean(people["crashed"][people[name] == k] == 1) for k in range(2)] for name in ("os", "country")}
-    covered, apart, parts = np.zeros(4), 0, len(question.parts(where))  # type: ignore[attr-defined]
+    covered, apart, parts = np.zeros(4), 0, len(question.parts())
     for seed in range(times):
         estimate = released(question, (CRASHED, OS, Ordinal(3)), people, seed)
         for place, (name, by) in enumerate((("estimate", "os"), ("by country", "country"))):
@@ -188,9 +154,9 @@ def test_intervals_hold_where_a_device_tells_of_one_field_alone(epsilon: float) 
 def test_numbers_are_right_on_average_also_after_rounding() -> None:
     """The upper and lower sums of means are unbiased: over 200 releases their mean is within 4.5 standard errors."""
     people = crowd(2000)
-    question = Question.make("mean", field="start", by="os", epsilon=4.0)
-    where = setting(question, START, OS)
-    assert isinstance(question.parts(where)[0].value, GridAxis)  # type: ignore[attr-defined]
+    question = by_group("mean", field="start", epsilon=4.0)
+    question = placed(question, START, OS)
+    assert isinstance(question.parts()[0].value, GridAxis)
     estimates = [released(question, (START, OS), people, seed)["estimate"] for seed in range(200)]
     tops, belows = (np.array([getattr(estimate, name) for estimate in estimates]) for name in ("above", "below"))
     known = ~np.isnan(people["start"])
@@ -204,7 +170,7 @@ def test_numbers_are_right_on_average_also_after_rounding() -> None:
 
 
 def test_parts_tell_of_their_own_field() -> None:
-    question = shares(by=["os", "country"], epsilon=2.0)
+    question = by_group(by=["os", "country"], epsilon=2.0)
     people = crowd(20_000)
     estimate = released(question, (CRASHED, OS, Ordinal(3)), people, 1)
     assert list(estimate) == ["estimate", "groups of os", "by country", "groups of country"]

@@ -1,9 +1,6 @@
 """A kind of question of another package whose methods raise: it is named, nothing else breaks, nothing is lost."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +19,8 @@ from tests.questions.test_one_file import TEXT
 from tests.shared.in_process import KEYS, InProcess
 from tests.shared.whole_way import site
 
-TWO = (
-    TEXT.replace("event = 6.0", "event = 8.0")
-    + """
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 1.0
-"""
-)
+POPULAR = '[questions.popular]\nkind = "histogram"\nfield = "theme"\nepsilon = 1.0\n'
+TWO = f"{TEXT.replace('event = 6.0', 'event = 8.0')}\n{POPULAR}"
 READING = ("make", "from_spec", "reading", "spec")  # without them there is no collection to serve
 METHODS = sorted(
     name
@@ -66,10 +56,8 @@ def broken(method: str) -> type[Question]:
 
 
 @pytest.fixture(autouse=True)
-def known() -> Iterator[None]:
-    QUESTIONS["distinct"] = DistinctQuestion
-    yield
-    del QUESTIONS["distinct"]
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(QUESTIONS, "distinct", DistinctQuestion)
 
 
 def break_kind(method: str) -> None:
@@ -132,10 +120,12 @@ def test_a_kind_without_its_methods_is_refused_when_it_is_registered() -> None:
         kind = "half"
 
     with pytest.raises(PluginRefused, match=r"Half.*: it lacks assumes, check, cost, .*terms"):
-        QUESTIONS["half"] = Half
+        QUESTIONS["half"] = Half  # type: ignore[type-abstract]
 
 
 def test_a_name_is_registered_once() -> None:
     QUESTIONS["distinct"] = DistinctQuestion  # the same class again
     with pytest.raises(PluginRefused, match=r"distinct: the name is taken by .*DistinctQuestion"):
         QUESTIONS["distinct"] = broken("labels")
+    with pytest.raises(PluginRefused, match="the name is taken"):
+        QUESTIONS["mean"] = DistinctQuestion

@@ -1,7 +1,5 @@
 """Streams of changes in the collection file: what is refused, promised, planned and paid."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -9,11 +7,12 @@ import pytest
 
 from hubbub.authoring import check, forecast, load_collection, promise
 from hubbub.authoring.toml import EXAMPLE, read_collection
-from hubbub.collection.spending import cost_of, total_of, worst_of
 from hubbub.core.domain import Categorical, Ordinal, Sets
 from hubbub.core.errors import InvalidValue
+from hubbub.protocols.views.basic import View
 from hubbub.questions import read_collection as read_signed
 from hubbub.questions.changes import ChangingShares
+from hubbub.questions.spending import cost_of, total_of, worst_of
 
 PLACES = Path(__file__).parents[2] / "examples" / "places.toml"
 QUESTION = '[questions.moves]\nkind = "changes"\nfield = "theme"\nepsilon = 0.5\nsteps = 8\nchanges = 3\n'
@@ -32,6 +31,11 @@ TEXT = f"{EXAMPLE.replace('event = 1.0', 'event = 1.5')}\n{QUESTION}"
         ("changes = 3", 'changes = 3\nof = "mean"', "questions.moves.of"),
         ("changes = 3", 'changes = 3\ncandidates = ["light"]', "questions.moves.candidates"),
         ("changes = 3", 'changes = 3\nmechanism = "Collision"', "questions.moves.mechanism"),
+        ("changes = 3", 'changes = 3\nqueries = "median"', "questions.moves.queries"),
+        ("changes = 3", "changes = 3\nfanout = 1", "questions.moves.fanout"),
+        ("changes = 3", 'changes = 3\nfields = ["theme", "theme"]', "questions.moves.field"),
+        ('field = "theme"\nepsilon = 0.5', 'fields = ["theme", "theme"]\nepsilon = 0.5', "questions.moves.fields"),
+        ('field = "theme"\nepsilon = 0.5', "epsilon = 0.5", "questions.moves.field"),
         ('kind = "histogram"', 'kind = "histogram"\nsteps = 8', "questions.popular.steps"),
         ('kind = "categorical"\nnames = ["light", "dark"]', 'kind = "strings"\nlongest = 9', "questions.moves.field"),
         ('kind = "categorical"\nnames = ["light", "dark"]', 'kind = "ordinal"\nsize = 5000', "questions.moves.field"),
@@ -61,10 +65,10 @@ def test_a_horizon_is_paid_once() -> None:
 def test_the_promise_tells_of_horizons_levels_and_changes() -> None:
     text = promise(load_collection(PLACES))
     for said in (
-        "Time is divided into periods of 1 day. For each period the device picks one of 5 levels at random",
+        "Time is divided into periods of 1 day. The device is on one of 5 levels, by a random number",
         "at most 7 in a period",
         "taken as one value, all reports of the period together are at most 2.72 times",
-        "The reports of where carry the level that the device picked, one of 5",
+        "The reports of where carry the level of the device, one of 5",
     ):
         assert said in text, said
 
@@ -73,9 +77,8 @@ def test_the_plan_and_the_check_know_it() -> None:
     collection = load_collection(PLACES)
     (row,) = forecast(collection)
     assert (row.kind, row.mechanism, row.unit) == ("changes, 24 steps", "ChangeStream", "share")
-    errors = [row.errors[n] for n in (1_000, 100_000)]
-    assert errors[0] is not None
-    assert errors[0] == pytest.approx(10 * errors[1], rel=1e-6)
+    assert row.errors[100_000] is not None
+    assert row.errors[1_000] == pytest.approx(10 * row.errors[100_000], rel=1e-6)
     assert {finding.where: finding.level for finding in check(collection)}["questions.where.changes"] == "note"
     assert read_signed(json.loads(json.dumps(collection.spec()))) == collection
     assert check(collection, against=collection)[-1].text == "nothing changed"
@@ -88,15 +91,35 @@ def test_a_new_version_that_leaves_it_as_it_is_goes_on() -> None:
 
 
 def test_what_is_followed_of_each_kind_of_field() -> None:
-    bit = ChangingShares(Ordinal(2), steps=4, changes=2)
-    assert (bit.labels("on"), bit.view([1, 0, 2]).tolist()) == (("on",), [[1], [0], [0]])
-    sets = ChangingShares(Sets(Categorical(["a", "b", "c"]), most=2), steps=4, changes=2)
-    assert (sets.labels("x"), sets.view([(0, 2), ()]).tolist()) == (("a", "b", "c"), [[1, 0, 1], [0, 0, 0]])
-    assert ChangingShares(Ordinal(3), steps=4, changes=2).labels("x") == ("0", "1", "2")
-    assert [
-        statistic.mechanism(10**12).one for statistic in (bit, sets, ChangingShares(Ordinal(3), steps=4, changes=2))
-    ] == [
-        False,
-        False,
-        True,
-    ]
+    bit = ChangingShares(domains={"on": Ordinal(2)}, steps=4, changes=2)
+    assert (bit.labels(), bit.view([1, 0, 2]).tolist()) == (("on",), [[1], [0], [0]])
+    sets = ChangingShares(domains={"x": Sets(Categorical(["a", "b", "c"]), most=2)}, steps=4, changes=2)
+    assert (sets.labels(), sets.view([(0, 2), ()]).tolist()) == (("a", "b", "c"), [[1, 0, 1], [0, 0, 0]])
+    three = ChangingShares(domains={"x": Ordinal(3)}, steps=4, changes=2)
+    assert three.labels() == ("0", "1", "2")
+    assert [statistic.mechanism(10**12).one for statistic in (bit, sets, three)] == [False, False, True]
+
+
+def test_the_net_rule_has_a_smaller_error() -> None:
+    text = PLACES.read_text(encoding="utf-8")
+    assert 'kind = "changes"' in text
+    by_net = read_collection(text.replace('kind = "changes"', 'kind = "changes"\nmechanism = "NetSub"'))
+    (row,), (before,) = forecast(by_net), forecast(load_collection(PLACES))
+    assert row.mechanism == "NetStream"
+    error, larger = row.errors[100_000], before.errors[100_000]
+    assert error is not None
+    assert larger is not None
+    assert 0.7 < error / larger < 0.95
+    with pytest.raises(InvalidValue, match="ExSub or NetSub: they can report changes as they come"):
+        read_collection(text.replace('kind = "changes"', 'kind = "changes"\nmechanism = "CoCo"'))
+
+
+def test_several_fields_are_the_bits_of_all_of_them() -> None:
+    tags = Sets(Categorical(["a", "b"]), most=2)
+    several = ChangingShares(domains={"place": Ordinal(3), "on": Ordinal(2), "tags": tags}, steps=4, changes=2)
+    assert several.labels() == ("place: 0", "place: 1", "place: 2", "on", "tags: a", "tags: b")
+    records = [{"place": 1, "on": 1, "tags": (1,)}, {"place": None, "on": None, "tags": None}, {}, "nothing"]
+    assert several.view(records).tolist() == [[0, 1, 0, 1, 0, 1], *[[0] * 6] * 3]
+    stream = several.mechanism(10**12)
+    assert (stream.one, stream.dimension, stream.changes) == (False, 6, 2)
+    assert View.from_spec(json.loads(json.dumps(several.view.spec()))) == several.view

@@ -1,8 +1,5 @@
 """A kind of field of another package: the built-in questions ask about it, devices answer, and pages show its names."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,6 +9,7 @@ import pytest
 from hubbub.authoring import load_collection
 from hubbub.collection.admits import admits
 from hubbub.core.domain import DOMAINS, Domain
+from hubbub.protocols.ask import Ask
 from tests.shared.small_collections import collection_text
 from tests.shared.whole_way import answered
 
@@ -48,15 +46,13 @@ class Weekday(Domain):
 
 
 @pytest.fixture(autouse=True)
-def _weekday() -> Iterator[None]:
-    DOMAINS["weekday"] = Weekday
-    yield
-    del DOMAINS["weekday"]
+def _weekday(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(DOMAINS, "weekday", Weekday)
 
 
 def test_a_field_of_another_package_is_asked_answered_and_shown() -> None:
     collection = load_collection(TEXT + 'field = "day"')
-    assert collection.labels("which") == (*NAMES, "(none)")
+    assert collection.questions["which"].labels() == (*NAMES, "(none)")
     with answered(collection, "which", "day", lambda device: NAMES[device % 3], range(8, 10)) as (releases, get):
         assert [release["published"] for release in releases] == [True, True]
         assert "wednesday" in get("/results/week/which").text
@@ -65,6 +61,7 @@ def test_a_field_of_another_package_is_asked_answered_and_shown() -> None:
 def test_devices_refuse_a_mechanism_that_does_not_take_all_of_its_values() -> None:
     collection = load_collection(TEXT + 'field = "day"')
     terms, ask = collection.terms["which"], next(collection.protocol("which"))
+    assert isinstance(ask, Ask)
     says = {days: admits(terms, ask, fields={"day": Weekday(days)}) for days in (2, 3, 4)}
     assert says == {2: None, 3: None, 4: "mechanism"}
 

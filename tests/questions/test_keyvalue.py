@@ -1,6 +1,6 @@
 """Key-value questions in the collection file, and what their numbers and intervals mean."""
 
-from __future__ import annotations
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -47,36 +47,36 @@ def test_an_error_names_its_place(old: str, new: str, where: str) -> None:
 
 
 def test_fewer_keys_than_may_be_held_is_a_warning() -> None:
-    def estimates(text: str) -> list[str]:
+    def warned(text: str) -> list[str]:
         return [finding.where for finding in check(read_collection(text)) if finding.level != "note"]
 
-    assert estimates(TEXT) == []
-    assert estimates(TEXT.replace("epsilon = 0.5", "epsilon = 0.5\nsparsity = 1")) == ["questions.much.sparsity"]
+    assert warned(TEXT) == []
+    assert warned(TEXT.replace("epsilon = 0.5", "epsilon = 0.5\nsparsity = 1")) == ["questions.much.sparsity"]
 
 
 def test_keys_that_go_or_come_are_named() -> None:
-    new = read_collection(TEXT.replace('"a", "b", "c"', '"b", "c", "d"').replace("version = 1", "version = 2"))
-    texts = {finding.where: finding.text for finding in check(new, against=read_collection(TEXT))}
-    assert "no longer a, now also d" in texts["fields.more"]
-    wider = read_collection(TEXT.replace("high = 10", "high = 20").replace("version = 1", "version = 2"))
-    texts = {finding.where: finding.text for finding in check(wider, against=read_collection(TEXT))}
-    assert "low=0.0 high=10.0 most=2 to keyvalue low=0.0 high=20.0 most=2" in texts["fields.more"]
+    def change(old: str, new: str) -> str:
+        changed = read_collection(TEXT.replace(old, new).replace("version = 1", "version = 2"))
+        texts = {finding.where: finding.text for finding in check(changed, against=read_collection(TEXT))}
+        return texts["fields.more"]
+
+    assert "no longer a, now also d" in change('"a", "b", "c"', '"b", "c", "d"')
+    assert "low=0.0 high=10.0 most=2 to keyvalue low=0.0 high=20.0 most=2" in change("high = 10", "high = 20")
 
 
+Asked = Literal["mean", "frequency", "conditional"]
 ABLE = [name for name, kind in ternary_mechanisms().items() if "frequency" in kind.answers]
 
 
 @pytest.mark.parametrize("ternary", [ABLE[0], *(pytest.param(name, marks=pytest.mark.slow) for name in ABLE[1:])])
 @pytest.mark.parametrize("of", ["mean", "frequency", "conditional"])
-def test_the_stated_variance_is_the_one_there_is(ternary: str, of: str) -> None:
+def test_the_stated_variance_is_the_one_there_is(ternary: str, of: Asked) -> None:
     """Of 150 runs: the squared errors, in units of the stated variance, are 1 on average.
 
     They are chi-square with 150 degrees of freedom a key: their mean leaves 0.6 to 1.5 once in 20,000 times a key. With
     the variance of the signs' mean alone, the shares' part of it forgotten, it came to 1.7 and more.
     """
-    statistic = KeyNumbers(
-        KeyValue(["a", "b", "c", "d"], low=0.0, high=10.0, most=2), sparsity=2, of=of, ternary=ternary
-    )  # type: ignore[arg-type]
+    statistic = KeyNumbers(KeyValue(tuple("abcd"), low=0.0, high=10.0, most=2), sparsity=2, of=of, ternary=ternary)
     people = [((0, 10.0), (1, 2.0)), ((0, 5.0),), ((1, 4.0), (2, 8.0)), ((2, 10.0),)] * 300
     truth = {"mean": [3.75, 1.5, 4.5], "frequency": [0.5, 0.5, 0.5], "conditional": [7.5, 3.0, 9.0]}[of]
     mechanism, rng, runs = statistic.mechanism(3 * 10**12), Random(seed=3), 150
@@ -88,9 +88,9 @@ def test_the_stated_variance_is_the_one_there_is(ternary: str, of: str) -> None:
     assert ((ratio > 0.6) & (ratio < 1.5)).all(), ratio
 
 
-def asking(low: float, high: float, of: str = "mean", keys: int = 40) -> KeyNumbers:
-    domain = KeyValue([f"k{i}" for i in range(keys)], low=low, high=high, most=4)
-    return KeyNumbers(domain, sparsity=4, of=of)  # type: ignore[arg-type]
+def asking(low: float, high: float, of: Asked = "mean", keys: int = 40) -> KeyNumbers:
+    domain = KeyValue(tuple(f"k{i}" for i in range(keys)), low=low, high=high, most=4)
+    return KeyNumbers(domain, sparsity=4, of=of)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,7 @@ def asking(low: float, high: float, of: str = "mean", keys: int = 40) -> KeyNumb
         (1, -1.0, 1.0, "conditional", "ExSub"),
     ],
 )
-def test_the_mechanism_is_the_one_of_the_smallest_error(
-    epsilon: int, low: float, high: float, of: str, name: str
-) -> None:
+def test_the_mechanism_is_the_one_of_the_smallest_error(epsilon, low, high, of, name) -> None:
     statistic, units, like = asking(low, high, of), epsilon * 10**12, np.zeros(40)
     assert type(statistic.mechanism(units)).__name__ == name
     able = [other for other, kind in ternary_mechanisms().items() if "frequency" in kind.answers]
@@ -115,13 +113,11 @@ def test_the_mechanism_is_the_one_of_the_smallest_error(
         assert statistic.error(units, 1000, like) <= min(errors.values()) * (1 + 1e-9)
     if name == "NetSeed":
         assert errors["NetSub"] < 0.8 * errors["ExSub"]
-        assert (
-            statistic.mechanism(units).report_bytes
-            < KeyNumbers(statistic.domain, 4, "mean", "NetSub").mechanism(units).report_bytes
-        )
+        net_sub = KeyNumbers(statistic.domain, 4, "mean", "NetSub").mechanism(units)
+        assert statistic.mechanism(units).report_bytes < net_sub.report_bytes
     else:
         with pytest.raises(InvalidValue, match="mechanism"):
-            KeyNumbers(KeyValue(["a", "b"], low=0.0, high=1.0, most=1), 1, statistic.of, "NetSeed")
+            KeyNumbers(KeyValue(("a", "b"), low=0.0, high=1.0, most=1), 1, statistic.of, "NetSeed")
 
 
 def test_means_that_need_no_shares_are_read_without_them() -> None:
@@ -143,9 +139,8 @@ def test_means_that_need_no_shares_are_read_without_them() -> None:
 
 
 def test_nothing_is_known_where_a_share_cannot_be_told_from_zero() -> None:
-    statistic = KeyNumbers(
-        KeyValue([f"k{i}" for i in range(40)], low=1.0, high=5.0, most=1), sparsity=1, of="conditional"
-    )
+    domain = KeyValue(tuple(f"k{i}" for i in range(40)), low=1.0, high=5.0, most=1)
+    statistic = KeyNumbers(domain, sparsity=1, of="conditional")
     mechanism = statistic.mechanism(10**12)
     reports = mechanism.randomize(statistic.view([((0, 4.0),)] * 3000), Random(seed=5))
     read = statistic.read(mechanism, mechanism.accumulate(reports))

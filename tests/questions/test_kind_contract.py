@@ -1,7 +1,5 @@
 """Every kind of question keeps to the contract of kinds; so does one of another package."""
 
-from __future__ import annotations
-
 import pytest
 
 from hubbub.checks import kind_tests

@@ -1,9 +1,7 @@
 """Nothing outside `hubbub.questions` knows a kind of question, and nothing above domains asks which domain one is."""
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,11 +32,9 @@ def switches(tree: ast.AST) -> Iterator[tuple[int, str]]:
             named = [name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)]
             yield from ((node.lineno, f"asks for a {name}") for name in named if name in CLASSES)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hubbub.questions."):
-            yield from (
-                (node.lineno, f"imports {alias.name}")
-                for alias in node.names
-                if alias.name in CLASSES or node.module.rpartition(".")[2] in KINDS  # type: ignore[union-attr]
-            )
+            names = [alias.name for alias in node.names]
+            of_a_kind = (node.module or "").rpartition(".")[2] in KINDS
+            yield from ((node.lineno, f"imports {name}") for name in names if of_a_kind or name in CLASSES)
 
 
 def domain_ladders(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -74,9 +70,9 @@ def files(*packages: str) -> Iterator[Path]:
             yield path
 
 
-def found(path: Path, search: object) -> list[str]:
+def found(path: Path, search: Callable[[ast.AST], Iterator[tuple[int, str]]]) -> list[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [f"{path.relative_to(SOURCE)}:{line} {what}" for line, what in search(tree)]  # type: ignore[operator]
+    return [f"{path.relative_to(SOURCE)}:{line} {what}" for line, what in search(tree)]
 
 
 def test_no_file_outside_questions_switches_on_a_kind() -> None:

@@ -1,9 +1,6 @@
 """A new kind of question is one file: check, plan, promise, signing, devices, collector, restart, API and pages."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,32 +26,26 @@ STEPS = range(7, 11)
 
 
 @pytest.fixture(autouse=True)
-def known() -> Iterator[None]:
-    QUESTIONS["distinct"] = DistinctQuestion
-    yield
-    del QUESTIONS["distinct"]
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(QUESTIONS, "distinct", DistinctQuestion)
 
 
-def test_without_it_the_kind_is_refused_and_devices_do_not_mind() -> None:
+def test_without_it_the_kind_is_refused_and_devices_do_not_mind(monkeypatch: pytest.MonkeyPatch) -> None:
     document = seal(load_collection(TEXT).spec(), KEYS.private)
-    del QUESTIONS["distinct"]
-    try:
-        with pytest.raises(InvalidValue, match="kind: got 'distinct'"):
-            load_collection(TEXT)
-        with pytest.raises(InvalidValue, match="kind: got 'distinct'"):
-            open_collection(document, KEYS.public)
-        device = open_on_device(document, KEYS.public)
-        assert device.terms["in-use"].fields == ("theme",)
-        assert device.encode("theme", "sepia") == 2
-    finally:
-        QUESTIONS["distinct"] = DistinctQuestion
+    monkeypatch.delitem(QUESTIONS, "distinct")
+    with pytest.raises(InvalidValue, match="kind: got 'distinct'"):
+        load_collection(TEXT)
+    with pytest.raises(InvalidValue, match="kind: got 'distinct'"):
+        open_collection(document, KEYS.public)
+    device = open_on_device(document, KEYS.public)
+    assert device.terms["in-use"].fields == ("theme",)
+    assert device.encode("theme", "sepia") == 2
 
 
 def test_it_is_checked_planned_and_promised(tmp_path: Path) -> None:
     collection = load_collection(TEXT)
-    assert [(row.kind, row.unit, row.errors[1000]) for row in forecast(collection)] == [
-        ("distinct, 3 steps", "values in use", None)
-    ]
+    (row,) = forecast(collection)
+    assert (row.kind, row.unit, row.errors[1000]) == ("distinct, 3 steps", "values in use", None)
     assert "questions.in-use.steps" in {finding.where for finding in check(collection)}
     assert "in-use. Of theme: how many different values are in use? One report every hour." in promise(collection)
     path = tmp_path / "survey.toml"

@@ -1,14 +1,12 @@
 """Releases in a collection: every ask is one that devices admit, a collector goes on from anywhere, all is promised."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hubbub import Categorical, Numeric, Random
+from hubbub import Random
 from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring import forecast, load_collection, promise
 from hubbub.collection import ManualClock
@@ -19,12 +17,10 @@ from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation, Release
 from hubbub.protocols.topl.stream import ABOVE, LOST
 from hubbub.protocols.views.basic import Clipped
-from hubbub.questions import Question
 from hubbub.service.collector.collector import Collector
 from hubbub.service.ingest.frames import Frame
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
-from tests.questions.settings import setting
 from tests.shared.in_process import KEYS
 from tests.shared.small_collections import collection_text
 from tests.shared.whole_way import answered
@@ -112,27 +108,6 @@ def test_it_is_planned_and_promised() -> None:
     collection = load_collection(TEXT)
     assert [(row.kind, row.mechanism) for row in forecast(collection)] == [("release, 24 steps", "Hybrid")]
     assert "Of fare: what are its mean and its sum? One report every hour." in promise(collection)
-
-
-@pytest.mark.parametrize(
-    ("keys", "domain", "named"),
-    [
-        ({"r": 4}, Categorical(["a", "b"]), "field"),
-        ({"r": 4}, Numeric(-1.0, 1.0, cells=4), "field"),
-        ({"r": 4, "mechanism": "Hybrid"}, Numeric(0.0, 1.0, cells=4), "mechanism"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(keys: dict[str, Any], domain: Any, named: str) -> None:
-    question = Question.make("release", field="fare", epsilon=1.0, **keys)
-    with pytest.raises(InvalidValue) as refused:
-        question.check(setting(question, domain))
-    assert refused.value.field == named
-
-
-@pytest.mark.parametrize("keys", [{"r": 0}, {"r": 4, "every": -1}])
-def test_lengths_are_checked(keys: dict[str, Any]) -> None:
-    with pytest.raises(InvalidValue):
-        Question.make("release", field="fare", epsilon=1.0, **keys)
 
 
 def test_an_alarm_about_it_is_refused() -> None:

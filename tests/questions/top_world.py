@@ -1,14 +1,12 @@
 """A collection that asks for the most common words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hubbub import Strings
-from hubbub.collection import Collection
 from hubbub.core.domain import Domain
 from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
+from hubbub.questions.collection import Collection
 
 START = 1_800_000_000
 

@@ -7,28 +7,25 @@ Traffic goes to 127.0.0.1 alone, and ends by itself; attackers yield the process
 of JSON; before it, an attacker says "begun" at its first connection, from which on its time counts.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
 import os
 import sys
 import time
-import urllib.request
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
 from hubbub import Random
-from hubbub.collection.names import AnswerName
+from hubbub.mechanisms import MECHANISMS
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
 from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
-from tests.service.exact_world import EXACT, exact_collection
+from tests.service.exact_world import EXACT, Exact
+from tests.service.process import COLLECTION, ask_at
 
 HOST = "127.0.0.1"
 SOURCE = "127.0.0.2"
-COLLECTION = exact_collection(step=86400, lateness=3600)
 MOST_BODY = 4 << 20
 
 Told = Counter[str]
@@ -82,13 +79,16 @@ class Attacker:
         await asyncio.gather(*(self.again_and_again(act) for _ in range(self.size)))
 
 
+Attack = Callable[[Attacker], Coroutine[Any, Any, None]]
+
+
 # -- the attacks -----------------------------------------------------------------------------------------------
 
 
 async def forged_batches(attacker: Attacker) -> None:
     """Batches of well-formed reports with new ids, as fast as they are taken."""
     count = 20_000
-    ask = ask_of(attacker.port)
+    ask = ask_at(attacker.port)
     reports = EXACT.randomize([number % 100 for number in range(count)], Random(seed=0))
     hole = b"\xaa" * (16 * count)
     before, after = post(BATCH_TYPE, encode_batch(COLLECTION.name, COLLECTION.version, ask, hole, reports)).split(hole)
@@ -102,34 +102,6 @@ async def forged_batches(attacker: Attacker) -> None:
                 attacker.told["accepted"] += json.loads(body).get("accepted", 0)
                 if status != 200:
                     return
-
-    await attacker.everywhere(act)
-
-
-async def endless_header(attacker: Attacker) -> None:
-    """A header that has no end, in pieces so small that each of them is parsed."""
-
-    async def act() -> None:
-        async with attacker.connection() as (reader, writer):
-            writer.write(b"GET / HTTP/1.1\r\nX: ")
-            while attacker.on and not reader.at_eof():
-                writer.write(b"a" * 4096)
-                await writer.drain()
-                await asyncio.sleep(0)
-
-    await attacker.everywhere(act)
-
-
-async def slow_headers(attacker: Attacker) -> None:
-    """A line of a header every second, on many connections."""
-
-    async def act() -> None:
-        async with attacker.connection() as (reader, writer):
-            writer.write(b"GET / HTTP/1.1\r\n")
-            while attacker.on and not reader.at_eof():
-                writer.write(b"X: a\r\n")
-                await writer.drain()
-                await asyncio.sleep(1.0)
 
     await attacker.everywhere(act)
 
@@ -165,27 +137,36 @@ async def idle_connections(attacker: Attacker) -> None:
     await attacker.everywhere(act)
 
 
-async def slow_readers(attacker: Attacker) -> None:
-    """Many questions, whose answers nobody reads."""
+def dripping(head: bytes, piece: bytes, pause: float, *, reads: bool = True) -> Attack:
+    """A beginning, and then the same piece without end."""
 
-    async def act() -> None:
-        async with attacker.connection() as (reader, writer):
-            writer.transport.pause_reading()  # type: ignore[attr-defined]
-            while attacker.on and not reader.at_eof():
-                writer.write(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 8)
-                await writer.drain()
-                await asyncio.sleep(0.1)
+    async def attack(attacker: Attacker) -> None:
+        async def act() -> None:
+            async with attacker.connection() as (reader, writer):
+                if not reads:
+                    writer.transport.pause_reading()  # type: ignore[attr-defined]
+                writer.write(head)
+                while attacker.on and not reader.at_eof():
+                    writer.write(piece)
+                    await writer.drain()
+                    await asyncio.sleep(pause)
 
-    await attacker.everywhere(act)
+        await attacker.everywhere(act)
+
+    return attack
 
 
-ATTACKS: dict[str, tuple[Callable[[Attacker], Awaitable[None]], int]] = {
+QUESTION = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
+ATTACKS: dict[str, tuple[Attack, int]] = {
     "forged_batches": (forged_batches, 8),
-    "endless_header": (endless_header, 4),
-    "slow_headers": (slow_headers, 2000),
+    # A header that has no end, in pieces so small that each of them is parsed.
+    "endless_header": (dripping(b"GET / HTTP/1.1\r\nX: ", b"a" * 4096, 0.0), 4),
+    # A line of a header every second, on many connections.
+    "slow_headers": (dripping(b"GET / HTTP/1.1\r\n", b"X: a\r\n", 1.0), 2000),
     "unfinished_bodies": (unfinished_bodies, 400),
     "idle_connections": (idle_connections, 6000),
-    "slow_readers": (slow_readers, 200),
+    # Many questions, whose answers nobody reads.
+    "slow_readers": (dripping(b"", QUESTION * 8, 0.1, reads=False), 200),
 }
 """Each with how many connections it has, unless told otherwise."""
 
@@ -195,7 +176,7 @@ ATTACKS: dict[str, tuple[Callable[[Attacker], Awaitable[None]], int]] = {
 
 async def honest(port: int, seconds: float, rate: float) -> dict[str, Any]:
     """Single reports at a given rate per second, each on a connection of its own as devices do it."""
-    ask, until = ask_of(port), time.monotonic() + seconds
+    ask, until = ask_at(port), time.monotonic() + seconds
     report = EXACT.randomize([3], Random(seed=0)).to_bare()
     took: list[float] = []
     told: Told = Counter()
@@ -231,12 +212,6 @@ async def honest(port: int, seconds: float, rate: float) -> dict[str, Any]:
 # -- parts -----------------------------------------------------------------------------------------------------
 
 
-def ask_of(port: int) -> AnswerName:
-    with urllib.request.urlopen(f"http://{HOST}:{port}/v1/collections/exact/asks", timeout=30) as found:
-        (ask,) = json.loads(json.load(found)["payload"])["asks"]
-        return AnswerName(ask["question"], ask["run"], int(ask["ask"]["step"]), ask["round"], ask["part"])
-
-
 def post(kind: str, body: bytes) -> bytes:
     head = f"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
@@ -249,9 +224,6 @@ async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 
 def main() -> None:
-    from hubbub.mechanisms import MECHANISMS
-    from tests.service.exact_world import Exact
-
     MECHANISMS["Exact"] = Exact
     name, port, seconds, *more = sys.argv[1:]
     if name == "honest":
@@ -260,7 +232,7 @@ def main() -> None:
     os.nice(15)  # an attacker has a processor of its own, and does not take the server's
     act, size = ATTACKS[name]
     attacker = Attacker(int(port), float(seconds), int(more[0]) if more else size, more[1] if len(more) > 1 else SOURCE)
-    asyncio.run(act(attacker))  # type: ignore[arg-type]
+    asyncio.run(act(attacker))
     print(json.dumps(attacker.told))
 
 

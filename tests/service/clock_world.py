@@ -1,22 +1,20 @@
 """A machine whose clock can be moved, a collector on it, and devices whose clocks are right."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from hubbub import Random
-from hubbub.collection import Collection, Keys, open_sealed
+from hubbub.collection import open_sealed
+from hubbub.questions.collection import Collection
 from hubbub.service.base.trusted_clock import ClockReading, TrustedClock, hold_for
-from hubbub.service.collector.collector import Collector
-from hubbub.service.rounds.releases import release_json
 from hubbub.service.store.base import StoreChanges
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from tests.service.exact_world import batch_frame, exact_collection
+from tests.shared.in_process import KEYS, open_now, released, start_collector
 
-KEYS = Keys(b"k" * 32)
 DAY = 86400.0
 
 
@@ -32,9 +30,18 @@ class Machine:
     def read(self) -> ClockReading:
         return ClockReading(self.true + self.off, self.since_boot, f"boot {self.boots}")
 
+    def wait(self, seconds: float) -> None:
+        self.true += seconds
+        self.since_boot += seconds
+
+    def reboot(self, seconds: float) -> None:
+        self.true += seconds
+        self.boots += 1
+        self.since_boot = 3.0
+
 
 @dataclass
-class World:
+class ClockWorld:
     """Runs a collector; in every step a device that knows the true time answers its ask, if there is one."""
 
     collection: Collection = field(default_factory=exact_collection)
@@ -42,7 +49,7 @@ class World:
     machine: Machine = field(default_factory=Machine)
     heard: dict[int, int] = field(default_factory=dict)
     """How many reports of the true step were counted."""
-    released: dict[int, dict] = field(default_factory=dict)
+    released: dict[int, dict[str, Any]] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -53,8 +60,8 @@ class World:
         return self.collection.step_at(self.machine.true)
 
     def restart(self) -> None:
-        clock = TrustedClock(self.store.clock(), hold=hold_for([self.collection]), read=self.machine.read)
-        self.collector = Collector([self.collection], self.store, clock=clock, keys=KEYS, rng=Random(seed=1))
+        self.clock = TrustedClock(self.store.clock(), hold=hold_for([self.collection]), read=self.machine.read)
+        self.collector = start_collector(self.collection, self.clock, self.store)
         self._news = True
         self.collector.listeners.append(self._heard)
         self.look()
@@ -62,26 +69,16 @@ class World:
     def _heard(self, changes: StoreChanges) -> None:
         self._news = self._news or bool(changes.releases)
 
-    def reboot(self, off_for: float) -> None:
-        self.machine.true += off_for
-        self.machine.boots += 1
-        self.machine.since_boot = 3.0
-
-    def sleep(self, seconds: float) -> None:
-        self.machine.true += seconds
-        self.machine.since_boot += seconds
-
     def run(self, seconds: float) -> None:
         tick = self.collection.step_seconds / 20
         for _ in range(round(seconds / tick)):
-            self.machine.true += tick
-            self.machine.since_boot += tick
+            self.machine.wait(tick)
             self.look()
 
     def look(self) -> None:
         self.collector.tick()
         published = _steps(self.collector.asks["exact"].body)
-        for open_ask in self.collector.board.open(self.collection.collection_id, self.collector.clock.now()):
+        for open_ask in open_now(self.collector):
             ask = open_ask.ask
             if ask.step == self.step and ask.step in published and ask.ask_id not in self.asked:
                 report = Random(seed=len(self.asked)).bytes(16)
@@ -95,11 +92,9 @@ class World:
         if not self._news:
             return
         self._news = False
-        rows = self.collector.releases("exact", "all", first=0, last=1 << 60, most=5)
-        now = {row.step: release_json(row) for row in rows}
-        for step, release in now.items():
+        for release in released(self.collector, most=5):
             if release["n"]:
-                assert self.released.setdefault(step, release) == release
+                assert self.released.setdefault(release["step"], release) == release
 
     def goes_on(self, within: float) -> None:
         """From now on the clock is right: every step that begins later than that is heard, once it is over."""

@@ -1,20 +1,31 @@
-"""A collection with a mechanism that hides nothing, stores of both kinds, and a PostgreSQL server for the session."""
-
-from __future__ import annotations
+"""Stores of both kinds, with a PostgreSQL server for the session; and every registered mechanism."""
 
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from hubbub.mechanisms import randomizers
+from hubbub.mechanisms.base import Mechanism
 from hubbub.service.store.postgres import PostgresStore
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
+from tests.shared.in_process import Reopen
+
+EVERY = [(f"{name}-{at}", each) for name, kind in randomizers().items() for at, each in enumerate(kind.examples())]
+
+
+@pytest.fixture(params=[mechanism for _, mechanism in EVERY], ids=[name for name, _ in EVERY])
+def mechanism(request: pytest.FixtureRequest) -> Mechanism:
+    """Some small instances of every registered mechanism."""
+    assert isinstance(request.param, Mechanism)
+    return request.param
 
 
 @pytest.fixture(scope="session")
@@ -59,19 +70,12 @@ def postgres() -> Iterator[Callable[[], str]]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
+def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Reopen]:
     """Opens one store, again and again."""
+    make: Reopen = partial(SqliteStore, tmp_path / "store.db")
+    if request.param == "postgresql":
+        make = partial(PostgresStore, request.getfixturevalue("postgres")())
     opened: list[Store] = []
-    if request.param == "sqlite":
-        path = tmp_path / "store.db"
-
-        def make() -> Store:
-            return SqliteStore(path)
-    else:
-        url = request.getfixturevalue("postgres")()
-
-        def make() -> Store:
-            return PostgresStore(url)
 
     def reopen() -> Store:
         opened.append(make())

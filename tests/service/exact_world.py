@@ -1,77 +1,33 @@
 """A mechanism that hides nothing: a report is the value, and a cell counts how often it came. For tests alone."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub import Categorical, Estimate, Random, Reports, Sketch
-from hubbub.collection import Collection
+from hubbub import GRR, Categorical, Estimate, Random, Reports
 from hubbub.collection.names import AnswerName
+from hubbub.core.reports import Array
 from hubbub.ledger.promise import Budget
-from hubbub.mechanisms.base import ColumnSpec, Mechanism
 from hubbub.protocols.ask import EVERYONE, Arc, Ask
-from hubbub.protocols.driver import MAIN, Protocol, Release
+from hubbub.protocols.driver import MAIN, Protocol, Release, ask_once
 from hubbub.protocols.memory import Memory
 from hubbub.questions import Question
+from hubbub.questions.collection import Collection
 from hubbub.service.ingest.frames import Frame
 from hubbub.wire.batches import Batch
 from hubbub.wire.upload import Entry
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exact(Mechanism):
-    """Reports its value, an integer below `size`."""
+class Exact(GRR):
+    """Reports its value, an integer below its size."""
 
-    size: int
-
-    def _resolve(self) -> None:
-        self._integer("size", 1, 1 << 20)
-
-    def ratio(self) -> Fraction:
-        return Fraction(2)  # a lie: it is not for people
-
-    @property
-    def columns(self) -> tuple[ColumnSpec, ...]:
-        return (ColumnSpec("private", "value", "u4", below=self.size),)
-
-    def encode(self, values: Any) -> NDArray[Any]:
-        return np.asarray(values, dtype=np.int64)
-
-    def example_values(self, most: int) -> list[Any]:
-        return list(range(min(most, self.size)))
-
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
-        return {"value": codes}
-
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        raise NotImplementedError
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        raise NotImplementedError
-
-    @property
-    def sketch_shape(self) -> tuple[int, ...]:
-        return (self.size,)
-
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
-        return np.bincount(reports.private["value"], minlength=self.size).astype(np.int64)
-
-    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
-        return Estimate(sketch.counts / sketch.n, np.zeros(self.size), sketch.n)
-
-    @classmethod
-    def examples(cls) -> Iterator[Self]:
-        yield cls(epsilon=1.0, size=4)
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
+        return {"value": codes.astype(self.columns[0].dtype)}
 
 
 SIZE = 128
-EXACT = Exact(epsilon=1.0, size=SIZE)
+EXACT = Exact(epsilon=1.0, domain=SIZE)
 
 
 @dataclass
@@ -87,13 +43,9 @@ class ExactCollection(Collection):
         place = (memory or Memory()).keep("place", _Place())
         while True:
             step = place.step
-            first = yield Ask(mechanism=EXACT, step=step, standing=True)
-            assert first is not None
-            total = first
+            total = yield from ask_once(Ask(mechanism=EXACT, step=step, standing=True))
             if self.terms[question].rounds > 1 and step % 2:
-                second = yield Ask(mechanism=EXACT, step=step, cohort=Arc(0, 1 << 31))
-                assert second is not None
-                total = total + second
+                total += yield from ask_once(Ask(mechanism=EXACT, step=step, cohort=Arc(0, 1 << 31)))
             estimate = Estimate(total.counts / max(total.n, 1), np.zeros(SIZE), total.n)
             place.step += 1
             yield Release(step=step, estimates={MAIN: estimate}, published=total.n > 0, spent=1.0, n=float(total.n))
@@ -118,8 +70,8 @@ def exact_collection(
     )
 
 
-def exact_reports(mechanism: Mechanism, values: list[int]) -> Reports:
-    return mechanism.randomize(values, Random(seed=0))
+def exact_reports(values: list[int]) -> Reports:
+    return EXACT.randomize(values, Random(seed=0))
 
 
 def name_of(ask: Ask) -> AnswerName:
@@ -128,14 +80,13 @@ def name_of(ask: Ask) -> AnswerName:
 
 
 def batch_frame(collection: Collection, ask: Ask, ids: list[bytes], values: list[int]) -> Frame:
-    reports = exact_reports(ask.mechanism, values)
-    batch = Batch(collection.name, collection.version, name_of(ask), b"".join(ids), reports.to_bare())
+    batch = Batch(collection.name, collection.version, name_of(ask), b"".join(ids), exact_reports(values).to_bare())
     return Frame(collection.collection_id, batch=batch)
 
 
 def upload_frame(collection: Collection, ask: Ask, ids: list[bytes], values: list[int]) -> Frame:
     entries = [
-        Entry(*name_of(ask), report_id, exact_reports(ask.mechanism, [value]).to_bare())
+        Entry(*name_of(ask), report_id, exact_reports([value]).to_bare())
         for report_id, value in zip(ids, values, strict=True)
     ]
     return Frame(collection.collection_id, entries)

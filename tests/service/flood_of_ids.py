@@ -1,11 +1,9 @@
 """Many forged ids to one ask, through everything but the network; then a restart, in a process of its own.
 
-    python flood_of_ids.py flood|start FOLDER [COUNT]
+    python flood_of_ids.py FOLDER [COUNT]
 
-Prints one line of JSON.
+Sends COUNT ids, or starts again over what is stored. Prints one line of JSON.
 """
-
-from __future__ import annotations
 
 import json
 import sys
@@ -14,22 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from hubbub import Random
-from hubbub.collection import Keys, ManualClock
-from hubbub.service.base.limits import Limits
+from hubbub.collection import ManualClock
+from hubbub.service.base.limits import Limits, RefusedRequest
 from hubbub.service.collector.collector import Collector
-from hubbub.service.ingest.frames import RefusedRequest
+from hubbub.service.store.report_ids import Ids
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
-from tests.service.exact_world import EXACT, exact_collection
+from tests.service.exact_world import EXACT
+from tests.service.process import COLLECTION, peak_memory
+from tests.shared.in_process import start_collector
 
 BATCH = 50_000
-COLLECTION = exact_collection(step=86400, lateness=3600)
 
 
 def opened(folder: Path) -> Collector:
     limits = Limits(rate=1e12, burst=1 << 50)  # only the ceilings are in the way, and they are the usual ones
-    store = SqliteStore(folder / "store.db")
-    return Collector([COLLECTION], store, clock=ManualClock(1000.0), keys=Keys(b"k" * 32), limits=limits)
+    return start_collector(COLLECTION, ManualClock(1000.0), SqliteStore(folder / "store.db"), limits=limits)
 
 
 def flood(folder: Path, count: int) -> dict[str, Any]:
@@ -50,37 +48,25 @@ def flood(folder: Path, count: int) -> dict[str, Any]:
         first = first or peak_memory()  # with everything loaded that one batch needs
     collector.tick()
     grown = peak_memory() - first
-    return {"held": len(ask.ids), "shed": shed, "longest": longest, "grown": grown, **told(collector, began)}
+    return {"held": len(ask.ids), "shed": shed, "longest": longest, "grown": grown, **told(folder, began)}
 
 
 def start(folder: Path) -> dict[str, Any]:
     began = time.monotonic()
     collector = opened(folder)
     (ask,) = collector.board.asks.values()
-    made = told(collector, began)
+    made = told(folder, began)
     page = next(iter(collector.store.id_pages(ask.key)))
-    from hubbub.service.base.ids import Ids
-
     known = ask.ids.look(Ids.from_bytes(page))
     return {"held": len(ask.ids), "n": ask.sketch.n, "known": int((known == 1).sum()), **made}
 
 
-def peak_memory() -> int:
-    """The most memory this process has held. Linux's getrusage would count its parent's from before the exec."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        return int(status.read_text().split("VmHWM:")[1].split()[0]) * 1024
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
-
-
-def told(collector: Collector, began: float) -> dict[str, Any]:
+def told(folder: Path, began: float) -> dict[str, Any]:
     seconds, peak = time.monotonic() - began, peak_memory()
-    disk = sum(path.stat().st_size for path in Path(collector.store._path).parent.glob("store.db*"))  # type: ignore[attr-defined]
+    disk = sum(path.stat().st_size for path in folder.glob("store.db*"))
     return {"seconds": seconds, "cpu": time.process_time(), "memory": peak, "disk": disk}
 
 
 if __name__ == "__main__":
-    what, where, *more = sys.argv[1:]
-    print(json.dumps(flood(Path(where), int(float(more[0]))) if what == "flood" else start(Path(where))))
+    where, *count = sys.argv[1:]
+    print(json.dumps(flood(Path(where), int(float(count[0]))) if count else start(Path(where))))

@@ -3,29 +3,23 @@
 python kernels_used.py warm|cold FILE.toml...
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 
-from hubbub import Random
+from hubbub import Random, Sketch
 from hubbub.authoring import load_collection
+from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
-from hubbub.service.ingest.frames import ReportOpener
+from hubbub.service.ingest.open_asks import ReportOpener
 from hubbub.service.ingest.warm_up import warm_up
 
 
 def compiled() -> int:
     """The kernels of this process, each counted once for every signature."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("hubbub.kernels.")]
-    kernels: dict[int, Any] = {
-        id(value): value
-        for module in modules
-        for value in vars(module).values()
-        if hasattr(value, "nopython_signatures")
-    }
-    return sum(len(kernel.nopython_signatures) for kernel in kernels.values())
+    kernels: dict[int, Any] = {id(value): value for module in modules for value in vars(module).values()}
+    return sum(len(getattr(kernel, "nopython_signatures", ())) for kernel in kernels.values())
 
 
 def main() -> None:
@@ -36,8 +30,9 @@ def main() -> None:
     for collection in collections:
         for question in collection.questions:
 
-            def answer(ask: Ask) -> Any:
+            def answer(ask: Ask) -> Sketch:
                 mechanism = ask.mechanism
+                assert isinstance(mechanism, Mechanism)
                 reports = mechanism.randomize(mechanism.example_values(2) * 200, Random(seed=1))
                 read, good = ReportOpener(mechanism).open_each([reports[row : row + 1].to_bare() for row in range(50)])
                 assert good.all()

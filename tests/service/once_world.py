@@ -16,22 +16,21 @@ from unittest.mock import patch
 import numpy as np
 
 from hubbub import Random, Sketch
-from hubbub.collection import Collection, Keys, ManualClock
+from hubbub.collection import ManualClock
 from hubbub.core.spec import canonical
 from hubbub.protocols.ask import Ask
+from hubbub.questions.collection import Collection
 from hubbub.service.base.limits import Receipt
-from hubbub.service.collector.collector import Collector
-from hubbub.service.ingest import report_ids
-from hubbub.service.ingest import report_ids as id_filter
 from hubbub.service.ingest.frames import Frame
-from hubbub.service.kept.raw_reports import unpack
-from hubbub.service.rounds import deletion
+from hubbub.service.kept.archive import unpack
+from hubbub.service.rounds import retention
+from hubbub.service.store import report_ids
 from hubbub.service.store.base import AskKey, StoreChanges
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from tests.service.exact_world import SIZE, batch_frame, exact_collection, upload_frame
+from tests.shared.in_process import open_now, start_collector
 
-KEYS = Keys(b"k" * 32)
 COLLECTIONS = {adaptive: exact_collection(adaptive=adaptive, keep=not adaptive) for adaptive in (False, True)}
 
 
@@ -81,12 +80,12 @@ class Report:
 
 
 @dataclass
-class World:
+class OnceWorld:
     """One run: `steps` operations drawn from a seed, then the reckoning."""
 
     seed: int
     store: Store = field(default_factory=Crashing)
-    restart: Callable[[World], Store] = lambda world: world.store
+    restart: Callable[[OnceWorld], Store] = lambda world: world.store
     steps: int = 20
 
     def __post_init__(self) -> None:
@@ -99,7 +98,7 @@ class World:
         self.crashes = 0
         self._start()
 
-    def run(self) -> World:
+    def run(self) -> OnceWorld:
         operations = (self.send, self.send, self.send, self.send, self.wait, self.wait, self.die)
         for _ in range(self.steps):
             self.draw.choice(operations)()
@@ -150,7 +149,7 @@ class World:
         return make(self.collection, ask, [report.id for report in chosen], [report.value for report in chosen]), chosen
 
     def _some_ask(self) -> Ask:
-        asks = [open_ask.ask for open_ask in self.collector.board.open(self.collection.collection_id, self.clock.now())]
+        asks = [open_ask.ask for open_ask in open_now(self.collector)]
         asks += [report.ask for report in self.draw.sample(self.reports, min(len(self.reports), 2))]
         return self.draw.choice(asks or [open_ask.ask for open_ask in self.collector.board.asks.values()])
 
@@ -182,7 +181,7 @@ class World:
         if isinstance(self.store, Crashing):
             self.store.fuse = None
         self.store = self.restart(self)
-        self.collector = Collector([self.collection], self.store, clock=self.clock, keys=KEYS, rng=Random(seed=2))
+        self.collector = start_collector(self.collection, self.clock, self.store)
         self._remember_finals()
 
     # -- the reckoning ----------------------------------------------------------------------------------------
@@ -236,8 +235,8 @@ def small_pages() -> Iterator[None]:
     """Pages of three ids, of which two are deleted at a time, and small tables: a world has few reports."""
     with (
         patch.object(report_ids, "PAGE", 3),
-        patch.object(id_filter, "_SMALLEST", 1),
-        patch.object(deletion, "PAGES_AT_ONCE", 2),
+        patch.object(report_ids, "_SMALLEST", 1),
+        patch.object(retention, "PAGES_AT_ONCE", 2),
     ):
         yield
 
@@ -247,7 +246,7 @@ def run_worlds(seeds: range) -> tuple[int, int, int]:
     reports = counted = starts = 0
     for seed in seeds:
         with small_pages():
-            world = World(seed).run()
+            world = OnceWorld(seed).run()
         reports += len(world.reports)
         counted += sum("counted" in report.outcomes for report in world.reports)
         starts += world.crashes

@@ -1,71 +1,60 @@
-"""A collector in a process of its own, and requests to it over a socket."""
+"""Collectors in processes of their own."""
 
-from __future__ import annotations
-
-import contextlib
-import http.client
 import json
-import subprocess
 import sys
-import threading
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from hubbub import Sketch
+from hubbub.collection import open_sealed
+from hubbub.collection.names import AnswerName
+from hubbub.service.store import open_store
+from tests.served import ServedProcess, requested
+from tests.service.exact_world import exact_collection
+from tests.shared.killed_processes import run_script
 
 HERE = Path(__file__).parent
+HUBBUB = [sys.executable, "-c", "from hubbub.cli import main; main()"]
+COLLECTION = exact_collection(step=86400, lateness=3600)
+"""What `serve_exact.py` serves."""
 
 
-class Process:
-    """A process that prints its port on its first line of output."""
-
-    def __init__(self, command: Sequence[str], cwd: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd
-        )
-        self.log: list[str] = []
-        self._reading = threading.Thread(target=self._read_log, daemon=True)
-        self._reading.start()
-        assert self.process.stdout is not None
-        first = self.process.stdout.readline()
-        assert first.strip().isdigit(), (first, self.close(), self.log)
-        self.port = int(first)
-
-    def _read_log(self) -> None:
-        assert self.process.stderr is not None
-        with contextlib.suppress(ValueError):
-            for line in self.process.stderr:
-                self.log.append(line)
-
-    def connect(self, timeout: float = 30) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
-
-    def get(self, path: str, **headers: str) -> Any:
-        connection = self.connect()
-        try:
-            connection.request("GET", path, headers=headers)
-            answer = connection.getresponse()
-            assert answer.status == 200, (answer.status, answer.read())
-            return json.loads(answer.read())
-        finally:
-            connection.close()
-
-    def close(self) -> int:
-        """Wait for the end, and let go of the pipes."""
-        code = self.process.wait(60)
-        self._reading.join(60)
-        for pipe in (self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                pipe.close()
-        return code
-
-    def kill(self) -> int:
-        self.process.kill()
-        return self.close()
-
-    def stop(self) -> int:
-        self.process.terminate()
-        return self.close()
+def deaths(kind: str, stride: int, *urls: str) -> int:
+    """How many collectors were killed by `collector_crash.py`; nothing was wrong with what they left behind."""
+    result = run_script(HERE / "collector_crash.py", kind, stride, *urls)
+    assert result["wrong"] == []
+    return int(result["lives"])
 
 
-def exact_process(store: str, folder: Path, plant: str = "") -> Process:
-    return Process([str(HERE / "serve_exact.py"), store, str(folder / "keys"), plant], folder)
+def exact_process(store: str, folder: Path, *mode: str) -> ServedProcess:
+    command = [sys.executable, str(HERE / "serve_exact.py"), store, str(folder / "hubbub-keys"), *mode]
+    return ServedProcess(command, folder)
+
+
+def ask_at(port: int) -> AnswerName:
+    """The name of the only ask of `serve_exact.py`."""
+    document = json.loads(requested(port, "/v1/collections/exact/asks")[1])
+    (ask,) = open_sealed(document, bytes.fromhex(document["key"]))["asks"]
+    return AnswerName(ask["question"], ask["run"], int(ask["ask"]["step"]), ask["round"], ask["part"])
+
+
+def stored(url: str) -> Sketch:
+    """What a store has of the only ask."""
+    store = open_store(url)
+    try:
+        era = store.era(COLLECTION.collection_id, "all")
+        assert era is not None
+        (row,) = store.asks(era)
+        assert store.counts()[COLLECTION.collection_id, "accepted"] == Sketch.from_bytes(row.sketch).n
+        return Sketch.from_bytes(row.sketch)
+    finally:
+        store.close()
+
+
+def peak_memory(pid: int | None = None) -> int:
+    """The most memory that a process has held. Linux's getrusage would count its parent's from before the exec."""
+    status = Path(f"/proc/{pid or 'self'}/status")
+    if status.exists():
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) * 1024
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS, of this process

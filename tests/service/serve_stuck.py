@@ -6,8 +6,6 @@ MODE is "foreign" (a mechanism of another package sleeps), "own" (one of hubbub'
 package lets no other thread run).
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import time
@@ -47,5 +45,5 @@ if MODE == "own":
         hang()
         return estimate(self, *given)
 
-    OUE._estimate = hanging  # type: ignore[method-assign]
+    OUE._estimate = hanging  # type: ignore[assignment, method-assign]
 main()

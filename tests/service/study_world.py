@@ -1,54 +1,109 @@
-"""A kind of question that is a study, and a crowd that answers it: the same reports to the same ask, whoever asks."""
+"""Kinds of questions that are asked in rounds and parts, a study and a stream, and a crowd that answers them."""
 
-from __future__ import annotations
-
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
 
-from hubbub import Estimate, Ordinal, Random, Reports, Sketch
-from hubbub.backends import LOCAL
-from hubbub.collection import Collection, Keys
+from hubbub import Estimate, Ordinal, Sketch
 from hubbub.collection.terms import Family, Frozen, Study, Terms
 from hubbub.core.event import units_of
+from hubbub.core.reports import Floats, Ints
+from hubbub.core.spec import Json
 from hubbub.ledger.promise import Budget, Promise, of_question
-from hubbub.protocols.ask import Arc, Ask
-from hubbub.protocols.driver import (
-    MAIN,
-    Conversation,
-    Count,
-    CountResult,
-    Protocol,
-    Release,
-    ask_all,
-    ask_count,
-    ask_once,
-    converse,
-)
+from hubbub.protocols.ask import CIRCLE, Arc, Ask
+from hubbub.protocols.driver import MAIN, Conversation, Count, Protocol, Release, ask_all, ask_count, ask_once
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Frequencies
 from hubbub.protocols.views.basic import Among
-from hubbub.questions import QUESTIONS, Setting, StatisticQuestion
-from hubbub.questions.shares import Shares, shares_read
-from hubbub.service.collector.collector import Collector
-from hubbub.service.ingest.frames import Frame
-from hubbub.service.ingest.open_asks import OpenAsk
-from hubbub.service.rounds.counts import read_count
-from hubbub.service.rounds.releases import release_row
+from hubbub.questions import QUESTIONS, StatisticQuestion
+from hubbub.questions.collection import Collection
+from hubbub.questions.histogram import Shares, shares_read
+from hubbub.service.rounds.releases import read_count
 from hubbub.service.store.base import EraRow, ReleaseRow
 from hubbub.service.store.sql import Store
-from hubbub.wire.batches import Batch
-from tests.service.narrowing import PARTS, ROUNDS, narrowing
+from tests.shared.in_process import Crowd, World, places_of
 
-KEYS = Keys.new()
 START, ROUND, LATENESS = 1000, 100, 10
 SIZE = 40
+ROUNDS, PARTS = 3, 2
+_QUARTER = CIRCLE // 4
+
+
+def narrowing(size: int, *, epsilon: float, most: int) -> Protocol:
+    """Which of `size` values are the `most` common, and their shares.
+
+    A quarter of the people chooses and another tests, in one round, as two parts: the first quarter's estimate names
+    4 `most` candidates, and their supports are counted among the reports that were kept of the second, so that none is
+    estimated from what it was chosen by. The third quarter is asked about the better half of them, and the last about
+    the best `most` by what all before said. So everyone answers once, with all of epsilon. A round that nobody answered
+    ends it.
+    """
+    units = units_of(epsilon)
+    whole = Frequencies(size).mechanism(units)
+    choosing, testing = (
+        Ask(mechanism=whole, step=0, cohort=Arc(part * _QUARTER, _QUARTER), kept=part == 1) for part in range(PARTS)
+    )
+    chosen, tested = yield from ask_all([choosing, testing])
+    heard = chosen.n + tested.n
+    if not (chosen.n and tested.n):
+        yield _stopped(1, heard)
+        return
+    codes = _best(whole.estimate(chosen).value, np.arange(size), 4 * most)
+    counted = yield from ask_count(Count(testing, tuple(codes.tolist())))
+    shares = whole.estimate(whole.support_sketch(codes.tolist(), counted.n, counted.support), codes.tolist())
+    estimates = {"shares": shares, "tested": shares}
+    weight = shares.value
+    for round, left in enumerate((2 * most, most), start=2):
+        best = _best(weight, codes, left)
+        codes, weight = best, weight[np.searchsorted(codes, best)]
+        view = Among(tuple(codes.tolist()))
+        oracle = Frequencies(view.size).mechanism(units)
+        ask = Ask(mechanism=oracle, step=0, view=view, cohort=Arc(round * _QUARTER, _QUARTER))
+        sketch = yield from ask_once(ask)
+        heard += sketch.n
+        if not sketch.n:
+            yield _stopped(round, heard)
+            return
+        told = _named(oracle.estimate(sketch), codes)
+        weight = (weight + told.value) / 2
+        estimates["candidates" if round == 2 else "shares"] = told
+    yield Release(step=0, estimates=estimates, published=True, spent=1.0, n=float(heard))
+
+
+def _best(values: Floats, codes: Ints, most: int) -> Ints:
+    """The codes with the highest values, ascending; of equal ones the smallest."""
+    return np.sort(codes[np.argsort(-values, kind="stable")[:most]])
+
+
+def _named(estimate: Estimate, codes: Ints) -> Estimate:
+    """The shares of the codes, without that of all others."""
+    return Estimate(
+        estimate.value[:-1], estimate.variance[:-1], estimate.n, bias=estimate.bias, labels=tuple(map(str, codes))
+    )
+
+
+def _stopped(round: int, heard: int) -> Release:
+    why = f"nobody answered in round {round}"
+    return Release(step=0, estimates={}, published=False, spent=1.0, n=float(heard), stopped=why)
+
+
+class _SharesQuestion(StatisticQuestion):
+    """Asks for shares, with whatever codes."""
+
+    def statistic(self) -> Shares:
+        codes, view = shares_read(self.setting.domain, self.kind, None)
+        return Shares(codes, oracle=self.mechanism, view=view)
+
+    def labels(self) -> None:
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommonQuestion(StatisticQuestion):
+class CommonQuestion(_SharesQuestion):
     """The most common values, by a study of three rounds."""
 
     kind: ClassVar[str] = "common"
@@ -60,39 +115,26 @@ class CommonQuestion(StatisticQuestion):
     rounds: int = ROUNDS
     """How many are signed, which may be too few."""
 
-    def statistic(self, setting: Setting) -> Shares:
-        codes, view = shares_read(setting.domain, self.kind, None)
-        return Shares(codes, oracle=self.mechanism, view=view)
-
-    def terms(self, setting: Setting) -> Terms:
-        units, whole = units_of(self.epsilon), self._whole(setting)
-        narrow = [Frequencies(size + 1).mechanism(units) for size in (self.most, 2 * self.most)]
-        length = self.rounds * self.round_seconds
-        interval = self.every or length
+    def terms(self) -> Terms:
+        units, sizes = units_of(self.epsilon), (self.statistic().size, self.most + 1, 2 * self.most + 1)
+        whole, *narrow = (Frequencies(size).mechanism(units) for size in sizes)
+        interval = self.every or self.rounds * self.round_seconds
         return Terms(
             fields=self.reads(),
             frozen=self.frozen,
             views=({"kind": "whole"}, {"kind": "among", "codes": {"most": 2 * self.most}}),
             mechanisms=(whole.spec_id,),
-            families=tuple(
-                Family(name, (units,)) for name in sorted({type(part_mechanism).__name__ for part_mechanism in narrow})
-            ),
+            families=tuple(Family(name, (units,)) for name in sorted({type(oracle).__name__ for oracle in narrow})),
             rounds=self.rounds,
             parts=PARTS,
             limit=units,
-            promises=(Promise(units, 1, interval, self.start % interval, scope=of_question(setting.name)),),
-            report_bytes=max(part_mechanism.report_bytes for part_mechanism in (whole, *narrow)),
+            promises=(Promise(units, 1, interval, self.start % interval, scope=of_question(self.setting.name)),),
+            report_bytes=max(oracle.report_bytes for oracle in (whole, *narrow)),
             study=Study(self.start, self.round_seconds, self.every),
         )
 
-    def _whole(self, setting: Setting) -> Any:
-        return Frequencies(self.statistic(setting).size).mechanism(units_of(self.epsilon))
-
-    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        return narrowing(self.statistic(setting).size, epsilon=self.epsilon, most=self.most)
-
-    def labels(self, setting: Setting) -> None:
-        return None
+    def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        return narrowing(self.statistic().size, epsilon=self.epsilon, most=self.most)
 
 
 @dataclass
@@ -102,24 +144,20 @@ class _Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestedQuestion(StatisticQuestion):
+class TestedQuestion(_SharesQuestion):
     """At every step, two parts of which one chooses and one tests, and a round about what was chosen: it has no end."""
 
     kind: ClassVar[str] = "tested"
 
-    def statistic(self, setting: Setting) -> Shares:
-        codes, view = shares_read(setting.domain, self.kind, None)
-        return Shares(codes, oracle=self.mechanism, view=view)
-
-    def terms(self, setting: Setting) -> Terms:
-        views = ({"kind": "whole"}, {"kind": "among", "codes": {"most": 2}})
+    def terms(self) -> Terms:
+        views: tuple[Mapping[str, Json], ...] = ({"kind": "whole"}, {"kind": "among", "codes": {"most": 2}})
         narrow = Frequencies(3).mechanism(units_of(self.epsilon))
-        plain_terms = super().terms(setting)
+        plain_terms = super().terms()
         mechanisms = tuple(sorted({*plain_terms.mechanisms, narrow.spec_id}))
         return replace(plain_terms, views=views, mechanisms=mechanisms, rounds=2, parts=2, limit=2 * plain_terms.limit)
 
-    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        oracle, place = self.mechanism_for(setting), (memory or Memory()).keep("place", _Place())
+    def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        oracle, place = self.mechanism_for(), (memory or Memory()).keep("place", _Place())
         half = 1 << 31
         while True:
             step = place.step
@@ -136,9 +174,6 @@ class TestedQuestion(StatisticQuestion):
             told = np.array([best, counted.n, counted.support[0], tested.n, sketch.n], dtype=np.float64)
             estimate = Estimate(told, np.ones(5), chosen.n + sketch.n)
             yield Release(step=step, estimates={MAIN: estimate}, published=True, spent=1.0, n=float(sketch.n))
-
-    def labels(self, setting: Setting) -> None:
-        return None
 
 
 QUESTIONS["common"] = CommonQuestion
@@ -165,55 +200,29 @@ def study_collection(
     )
 
 
-class Crowd:
-    """Some people with places on the circle and a value each; every third has the value 5, every sixth 9."""
+class WordCrowd(Crowd):
+    """People with a word each, a number; every third has 5, every sixth 9."""
 
     def __init__(self, n: int = 1200) -> None:
         rng = np.random.default_rng(7)
-        self.places = rng.integers(0, 1 << 32, n, dtype=np.uint64)
-        kinds = np.arange(n) % 6
-        self.values = np.where(kinds < 2, 5, np.where(kinds == 2, 9, rng.integers(0, SIZE, n)))
-        self.kept: dict[str, Reports] = {}
-
-    def reports(self, ask: Ask) -> tuple[Reports, Random]:
-        rng = Random(seed=int(ask.ask_id[:12], 16))
-        values = self.values[ask.cohort.holds(self.places)]
-        return ask.mechanism.randomize(ask.view(values), rng), rng
-
-    def answer(self, ask: Ask) -> Sketch:
-        self.kept[ask.ask_id], _ = self.reports(ask)
-        return LOCAL.fold([self.kept[ask.ask_id]], ask.mechanism)
-
-    def count(self, count: Count) -> CountResult:
-        sketch = LOCAL.support([self.kept[count.ask.ask_id]], count.oracle, count.candidates)
-        return CountResult(sketch.n, sketch.counts)
-
-    def send(self, collector: Collector, opened: OpenAsk) -> int:
-        """Answer an ask of a collector; how many reports were counted."""
-        (collection,) = collector.collections.values()
-        reports, rng = self.reports(opened.ask)
-        ids = rng.bytes(16 * len(reports))
-        batch = Batch(collection.name, collection.version, opened.name, ids, reports.to_bare())
-        return collector.ingest([Frame(collection.collection_id, batch=batch)])[0].accepted
-
-    def send_all(self, collector: Collector) -> int:
-        (collection,) = collector.collections.values()
-        return sum(
-            self.send(collector, opened)
-            for opened in collector.board.open(collection.collection_id, collector.clock.now())
-        )
+        places, kinds = places_of(n, rng), np.arange(n) % 6
+        super().__init__(places, np.where(kinds < 2, 5, np.where(kinds == 2, 9, rng.integers(0, SIZE, n))))
 
 
-def simulated(collection: Collection, crowd: Crowd, question: str = "common") -> list[Release]:
-    """What a simulation of the same people releases."""
-    terms = collection.terms[question]
-    protocol = collection.protocol(question)
-    return list(converse(protocol, crowd.answer, count=crowd.count, rounds=terms.rounds, parts=terms.parts))
+def run_rounds(world: World, crowd: Crowd, *, rounds: int = ROUNDS, silent: int = 0, restarts: bool = False) -> None:
+    """Live through the rounds of a study, all but one answered; the collector may restart before all that happens."""
+    begins = world.clock.now()
+    for number in range(1, rounds + 1):
+        if number != silent:
+            assert crowd.send_all((world.begin() if restarts else world.at(world.clock.now())).collector) > 0
+        for late in (0, LATENESS):  # closed, and waits for the late
+            world.clock.set(begins + ROUND * number + late)
+            (world.begin() if restarts else world).collector.tick()
 
 
-def stored_as(collection: Collection, release: Release, *, run: int = 0, number: int = 0) -> ReleaseRow:
-    fields = {"collection": collection.collection_id, "question": "common", "time": 0.0, "minimum_batch": 20}
-    return release_row(replace(release, step=run), **fields, number=number)
+def stops(rows: list[ReleaseRow]) -> list[tuple[int, str | None]]:
+    """Why each run was stopped, if it was."""
+    return [(row.step, json.loads(row.payload).get("stopped")) for row in rows]
 
 
 def retold(collection: Collection, store: Store, question: str = "common") -> Release:

@@ -1,12 +1,9 @@
 """One client cannot take a collector down: six attacks, while honest devices go on."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +13,7 @@ import pytest
 
 from tests.served import wait_for
 from tests.service.attacks import ATTACKS, honest
-from tests.service.process import HERE, Process, exact_process
+from tests.service.process import HERE, exact_process, peak_memory
 
 SHORT, LONG = 1.5, 40.0  # seconds; in the long one a single stall of the disk is less than a hundredth
 GIB = 1 << 30
@@ -26,63 +23,35 @@ class Attacked:
     """A collector in a process of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self.process: Process = exact_process(f"sqlite:///{folder / 'store.db'}", folder)
-        self.token = (folder / "keys" / "admin.token").read_text().strip()
-        self.peak = 0
+        self.process = exact_process(f"sqlite:///{folder / 'store.db'}", folder)
         self.accepted = 0
-        self._on = True
-        self._watching = threading.Thread(target=self._watch)
-        self._watching.start()
 
-    def _watch(self) -> None:
-        status = Path(f"/proc/{self.process.process.pid}/statm")
-        while self._on:
-            try:
-                self.peak = max(self.peak, int(status.read_text().split()[1]) * 4096)
-            except (OSError, IndexError):
-                return
-            time.sleep(0.1)
+    @property
+    def peak(self) -> int:
+        return peak_memory(self.process.process.pid)
 
     def run(self, name: str, seconds: float, *more: float) -> subprocess.Popen[str]:
-        command = [
-            sys.executable,
-            str(HERE / "attacks.py"),
-            name,
-            str(self.process.port),
-            str(seconds),
-            *map(str, more),
-        ]
+        command = [sys.executable, str(HERE / "attacks.py"), name, *map(str, (self.process.port, seconds, *more))]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def told(self, running: subprocess.Popen[str]) -> dict[str, Any]:
         said, _ = running.communicate(timeout=120)
         assert running.returncode == 0
-        told: dict[str, Any] = json.loads(said.splitlines()[-1])
+        told = dict(json.loads(said.splitlines()[-1]))
         self.accepted += told.get("accepted", 0)
         return told
 
     def ready(self) -> bool:
         """Whether it is ready: on a busy machine a probe of its store may have had no answer in time."""
-        connection = self.process.connect()
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
-        finally:
-            connection.close()
+        return self.process.get("/readyz")[0] == 200
 
     def check(self) -> None:
         """It is the process that it was, and what it said that it counted is what it has counted."""
         assert self.process.process.poll() is None, self.process.log[-3:]
         wait_for(self.ready)
-        counted = self.process.get("/v1/collections/exact/counts", Authorization=f"Bearer {self.token}")["outcomes"]
+        counted = self.process.read("/v1/collections/exact/counts")["outcomes"]
         # A client that was cut off may have been counted without hearing of it; never the other way round.
         assert self.accepted <= counted["accepted"] <= self.accepted + 20_000 * 8
-
-    def close(self) -> None:
-        self._on = False
-        self._watching.join()
-        if self.process.process.poll() is None:
-            assert self.process.stop() == 0
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +60,7 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
     try:
         yield made
     finally:
-        made.close()
+        assert made.process.stop() == 0
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -115,7 +84,7 @@ def test_an_attack_leaves_the_collector_as_it_was(name: str, attacked: Attacked)
 def test_six_attacks_one_after_another(attacked: Attacked):
     """Honest 99th percentiles stay within three times their own baseline, which is taken before and after an attack."""
     attacked.told(attacked.run("honest", 5, 50))  # everything is compiled and warm
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name in ATTACKS:
         before = attacked.told(attacked.run("honest", LONG / 2, 50))
         attack = attacked.run(name, LONG + 4.0)
@@ -126,7 +95,7 @@ def test_six_attacks_one_after_another(attacked: Attacked):
         found[name] = {"quiet": [before, after], "during": during, "attacker": told, "peak": attacked.peak}
         print(name, json.dumps(found[name]))
     for name, each in found.items():
-        assert each["during"].keys() <= {"p50", "p99", "longest", "requests", "200", "accepted"}, (name, each)
+        assert set(each["during"]) <= {"p50", "p99", "longest", "requests", "200", "accepted"}, (name, each)
         assert each["during"]["accepted"] == each["during"]["requests"], name
         assert each["during"]["p99"] <= 3 * max(quiet["p99"] for quiet in each["quiet"]), (name, each)
     assert attacked.peak < GIB

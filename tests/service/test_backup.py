@@ -1,66 +1,62 @@
 """Backups of both stores: consistent, checked, restored only where nothing is, and what was there is there again."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3
 import stat
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hubbub.collection import ManualClock
-from hubbub.service.backup import backups as make
-from hubbub.service.backup import backups as restore
+from hubbub.service.backup import backups
 from hubbub.service.backup.backups import check_backup, make_backup, restore_backup
 from hubbub.service.backup.copy import MANIFEST, BackupFile, BackupRefused, Manifest, copy_file
 from hubbub.service.collector.collector import Collector
 from hubbub.service.kept.archive import Archive, ReportsMissing, sha256_of
-from hubbub.service.rounds.releases import release_json
 from hubbub.service.store import open_store
 from hubbub.service.store.base import StoreFailed
-from hubbub.service.store.schema import CHECKED, row_checksum
-from tests.service.test_kept import CROWD, DAY, HOUR, WORDS, candidate_shares, fill, start_collector
+from hubbub.service.store.sql import CHECKED, row_checksum
+from tests.service.test_kept import CROWD, DAY, HOUR, WORDS, candidate_shares, fill, some_steps
+from tests.shared.in_process import released, run_in, start_collector
 
 Databases = Callable[[], str]
 
 
 def opened(url: str, reports: Path, clock: ManualClock) -> Collector:
-    return start_collector(open_store(url), clock, Archive(reports))
+    return start_collector(WORDS, clock, open_store(url), archive=Archive(reports))
 
 
-def some_steps(collector: Collector, clock: ManualClock, seeds: range) -> None:
-    for seed in seeds:
-        fill(collector, seed)
-        clock.advance(HOUR)
-        collector.tick()
+def filled(url: str, folder: Path, steps: int) -> tuple[Collector, ManualClock]:
+    """A collector that has heard of some steps."""
+    clock = ManualClock(10 * HOUR)
+    collector = opened(url, folder / "reports", clock)
+    some_steps(collector, clock, range(steps))
+    return collector, clock
 
 
 def told(collector: Collector) -> list[Any]:
     """All that can be asked of it."""
-    releases = [collector.releases("words", name, first=0, last=1 << 40, most=99) for name in WORDS.questions]
+    releases = [released(collector, name) for name in WORDS.questions]
     candidates = [
         candidate_shares(collector, "words", ["maybe", "yes"]),
         candidate_shares(collector, "ages", ["7", "9"]),
     ]
-    return [[release_json(row) for rows in releases for row in rows], candidates, collector.counts()]
+    return [releases, candidates, collector.counts()]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'hubbub.db'}"
-    return str(request.getfixturevalue("postgres")())
+    in_postgres = request.param == "postgresql"
+    return str(request.getfixturevalue("postgres")()) if in_postgres else f"sqlite:///{tmp_path / 'hubbub.db'}"
 
 
 @pytest.mark.parametrize("target", ["sqlite", "postgresql"])
 def test_what_was_there_is_there_again_in_either_store(store: str, target: str, tmp_path: Path, postgres: Databases):
-    clock = ManualClock(10 * HOUR)
-    collector = opened(store, tmp_path / "reports", clock)
-    some_steps(collector, clock, range(3))
+    collector, clock = filled(store, tmp_path, 3)
     fill(collector, 3)  # an ask that is open: its reports are in the database
     before, now = told(collector), clock.now()
     manifest = make_backup(store, tmp_path / "reports", tmp_path / "backup")  # while it is at work
@@ -84,9 +80,7 @@ def test_what_was_there_is_there_again_in_either_store(store: str, target: str, 
 
 
 def test_everything_in_it_is_for_its_owner_alone(store: str, tmp_path: Path):
-    clock = ManualClock(10 * HOUR)
-    collector = opened(store, tmp_path / "reports", clock)
-    some_steps(collector, clock, range(2))
+    collector, _ = filled(store, tmp_path, 2)
     make_backup(store, tmp_path / "reports", tmp_path / "backup")
     collector.store.close()
     again = tmp_path / "again"
@@ -100,9 +94,8 @@ def test_everything_in_it_is_for_its_owner_alone(store: str, tmp_path: Path):
 @pytest.fixture
 def backup(tmp_path: Path) -> Path:
     """A backup with two files of reports."""
-    clock, url = ManualClock(10 * HOUR), f"sqlite:///{tmp_path / 'hubbub.db'}"
-    collector = opened(url, tmp_path / "reports", clock)
-    some_steps(collector, clock, range(2))
+    url = f"sqlite:///{tmp_path / 'hubbub.db'}"
+    collector, _ = filled(url, tmp_path, 2)
     collector.store.close()
     make_backup(url, tmp_path / "reports", tmp_path / "backup")
     return tmp_path / "backup"
@@ -124,61 +117,52 @@ def again_manifest(backup: Path, **changes: Any) -> None:
     (backup / MANIFEST).write_text(json.dumps(document))
 
 
-def lose(backup: Path) -> None:
-    some_file(backup).unlink()
+def rewrite(path: Path, change: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(change(path.read_bytes()))
 
 
-def cut(backup: Path) -> None:
-    some_file(backup).write_bytes(some_file(backup).read_bytes()[:-1])
-
-
-def flip(backup: Path) -> None:
-    content = bytearray(some_file(backup).read_bytes())
-    content[len(content) // 2] ^= 1
-    some_file(backup).write_bytes(content)
+def flipped(content: bytes) -> bytes:
+    """One bit is another."""
+    place = len(content) // 3
+    return content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :]
 
 
 def flip_and_sign(backup: Path) -> None:
     """A file that was damaged before the backup was made, by a program that did not notice."""
-    flip(backup)
+    rewrite(some_file(backup), flipped)
     again_manifest(backup)
 
 
 def flip_value(backup: Path) -> None:
     """A value inside of a row: to SQLite, nothing is wrong."""
     path = backup / "store.db"
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         ((data,),) = database.execute("SELECT data FROM sketches LIMIT 1")
-    database.close()
-    content = path.read_bytes()
-    place = content.index(data[:64]) + len(data[:64]) // 2
-    path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    rewrite(path, lambda content: content.replace(data, flipped(data)))
     again_manifest(backup)
 
 
 def flip_database(backup: Path) -> None:
-    path = backup / "store.db"
-    content = bytearray(path.read_bytes())
-    for place in range(4096, len(content), 512):
-        content[place] ^= 0xFF
-    path.write_bytes(content)
+    def spoilt(content: bytes) -> bytes:
+        return bytes(byte ^ 0xFF if place >= 4096 and place % 512 == 0 else byte for place, byte in enumerate(content))
+
+    rewrite(backup / "store.db", spoilt)
     again_manifest(backup)
 
 
-def newer(backup: Path) -> None:
-    with sqlite3.connect(backup / "store.db") as database:
-        database.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
-    database.close()
-    again_manifest(backup)
-
-
-def other_database(backup: Path) -> None:
-    with sqlite3.connect(backup / "store.db") as database:
+def execute(backup: Path, *statements: str) -> None:
+    """Change the database of a backup."""
+    with closing(sqlite3.connect(backup / "store.db")) as database, database:
         database.create_function("row_checksum", -1, row_checksum)
-        database.execute("UPDATE archives SET name = 'ages-99-' || substr(name, 9)")
-        database.execute(f"UPDATE archives SET checksum = row_checksum({', '.join(CHECKED['archives'])})")
-    database.close()
+        for statement in statements:
+            database.execute(statement)
     again_manifest(backup)
+
+
+OTHER_NAMES = (
+    "UPDATE archives SET name = 'ages-99-' || substr(name, 9)",
+    f"UPDATE archives SET checksum = row_checksum({', '.join(CHECKED['archives'])})",
+)
 
 
 def no_database(backup: Path) -> None:
@@ -192,48 +176,37 @@ def lead_elsewhere(backup: Path) -> None:
     again_manifest(backup, files=[vars(BackupFile(name, 0, sha256_of(backup / name))) for name in names])
 
 
-def later_format(backup: Path) -> None:
-    again_manifest(backup, format=2)
-
-
-def unfinished(backup: Path) -> None:
-    (backup / MANIFEST).unlink()
-
-
-def half_a_manifest(backup: Path) -> None:
-    (backup / MANIFEST).write_text((backup / MANIFEST).read_text()[:50])
-
-
-DAMAGE = {
-    lose: "damaged: 1 missing",
-    cut: "damaged: 1 of another size",
-    flip: "damaged: 1 changed",
-    flip_and_sign: "does not belong to these files",
-    flip_value: "a row of the table sketches has changed",
-    flip_database: "damaged|malformed|not a database",
-    newer: "tables of version 99",
-    other_database: "does not belong to these files",
-    no_database: "no such table",
-    lead_elsewhere: "names files that no backup has",
-    later_format: "of format 2",
-    unfinished: "not a backup, or one that was not finished",
-    half_a_manifest: "cannot be read",
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "lost": (lambda backup: some_file(backup).unlink(), "damaged: 1 missing"),
+    "cut": (lambda backup: rewrite(some_file(backup), lambda content: content[:-1]), "damaged: 1 of another size"),
+    "flipped": (lambda backup: rewrite(some_file(backup), flipped), "damaged: 1 changed"),
+    "flipped and signed": (flip_and_sign, "does not belong to these files"),
+    "a flipped value": (flip_value, "a row of the table sketches has changed"),
+    "a flipped database": (flip_database, "damaged|malformed|not a database"),
+    "newer": (
+        lambda backup: execute(backup, "UPDATE meta SET value = '99' WHERE key = 'version'"),
+        "tables of version 99",
+    ),
+    "another database": (lambda backup: execute(backup, *OTHER_NAMES), "does not belong to these files"),
+    "no database": (no_database, "no such table"),
+    "leads elsewhere": (lead_elsewhere, "names files that no backup has"),
+    "a later format": (lambda backup: again_manifest(backup, format=2), "of format 2"),
+    "unfinished": (lambda backup: (backup / MANIFEST).unlink(), "not a backup, or one that was not finished"),
+    "half a manifest": (lambda backup: rewrite(backup / MANIFEST, lambda content: content[:50]), "cannot be read"),
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize(("damage", "said"), DAMAGE.values(), ids=DAMAGE)
 def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_made(
-    backup: Path, tmp_path: Path, damage: Callable[[Path], None]
+    backup: Path, tmp_path: Path, damage: Callable[[Path], object], said: str
 ):
     damage(backup)
     target = tmp_path / "target"
     target.mkdir()
-    for act in (
-        lambda: check_backup(backup),
-        lambda: restore_backup(backup, f"sqlite:///{target / 'hubbub.db'}", target / "reports"),
-    ):
-        with pytest.raises(BackupRefused, match=DAMAGE[damage]):
-            act()
+    with pytest.raises(BackupRefused, match=said):
+        check_backup(backup)
+    with pytest.raises(BackupRefused, match=said):
+        restore_backup(backup, f"sqlite:///{target / 'hubbub.db'}", target / "reports")
     assert list(target.iterdir()) == []
 
 
@@ -242,14 +215,14 @@ def test_what_is_damaged_while_it_is_restored_is_noticed(backup: Path, tmp_path:
 
         def check_then_damage(folder: Path, name: str = name) -> Manifest:
             manifest = check_backup(folder)
-            damage_one_bit(folder / name)
+            rewrite(folder / name, flipped)
             return manifest
 
-        monkeypatch.setattr(restore, "check_backup", check_then_damage)
+        monkeypatch.setattr(backups, "check_backup", check_then_damage)
         with pytest.raises(BackupRefused, match="damaged: 1 changed"):
             restore_backup(backup, f"sqlite:///{tmp_path / 'again.db'}", tmp_path / "again")
         assert not (tmp_path / "again.db").exists()
-        damage_one_bit(backup / name)  # which undoes it
+        rewrite(backup / name, flipped)  # which undoes it
         shutil.rmtree(tmp_path / "again", ignore_errors=True)
 
 
@@ -273,7 +246,7 @@ def test_nothing_is_written_over(backup: Path, tmp_path: Path, there: str):
 
 def test_a_database_of_postgresql_that_is_in_use_is_left_alone(backup: Path, tmp_path: Path, postgres: Databases):
     url = postgres()
-    start_collector(open_store(url), ManualClock(5 * HOUR), None).store.close()
+    start_collector(WORDS, ManualClock(5 * HOUR), open_store(url)).store.close()
     with pytest.raises(BackupRefused, match="holds a store already"):
         restore_backup(backup, url, tmp_path / "target")
     assert not (tmp_path / "target").exists()
@@ -299,9 +272,8 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, url: str, monkeyp
 
 
 def test_a_store_that_lacks_a_file_is_not_backed_up_as_if_it_were_whole(tmp_path: Path):
-    clock, url = ManualClock(10 * HOUR), f"sqlite:///{tmp_path / 'hubbub.db'}"
-    collector = opened(url, tmp_path / "reports", clock)
-    some_steps(collector, clock, range(2))
+    url = f"sqlite:///{tmp_path / 'hubbub.db'}"
+    collector, _ = filled(url, tmp_path, 2)
     name = sorted(path.name for path in (tmp_path / "reports").iterdir())[0]
     (tmp_path / "reports" / name).unlink()
     with pytest.raises(BackupRefused, match=f"1 files are missing that the store names, such as {name}"):
@@ -310,30 +282,14 @@ def test_a_store_that_lacks_a_file_is_not_backed_up_as_if_it_were_whole(tmp_path
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("backup")]
 
 
-def damage_by_cutting(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def damage_by_emptying(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def damage_one_bit(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 3] ^= 4
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize("damage", [damage_by_cutting, damage_by_emptying, damage_one_bit])
+@pytest.mark.parametrize("damage", [lambda content: content[:1000], lambda content: b"", flipped])
 def test_a_damaged_file_of_reports_is_neither_backed_up_nor_counted(
-    store: str, tmp_path: Path, damage: Callable[[Path], None]
+    store: str, tmp_path: Path, damage: Callable[[bytes], bytes]
 ):
-    clock = ManualClock(10 * HOUR)
-    collector = opened(store, tmp_path / "reports", clock)
-    some_steps(collector, clock, range(3))
+    collector, _ = filled(store, tmp_path, 3)
     assert candidate_shares(collector, "ages", ["7"])["n"] == 2 * CROWD
     path = sorted((tmp_path / "reports").glob("ages-*"))[0]
-    damage(path)
+    rewrite(path, damage)
     with pytest.raises(BackupRefused, match=f"{path.name}: damaged"):
         make_backup(store, tmp_path / "reports", tmp_path / "backup")
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("backup")]
@@ -343,10 +299,8 @@ def test_a_damaged_file_of_reports_is_neither_backed_up_nor_counted(
 
 
 def test_a_store_with_a_changed_value_is_neither_backed_up_nor_opened(store: str, tmp_path: Path):
-    clock = ManualClock(10 * HOUR)
-    collector = opened(store, tmp_path / "reports", clock)
-    some_steps(collector, clock, range(3))
-    collector.store._write("UPDATE releases SET payload = REPLACE(payload, '1', '2')")
+    collector, _ = filled(store, tmp_path, 3)
+    run_in(collector.store, "UPDATE releases SET payload = REPLACE(payload, '1', '2')")
     collector.store.close()
     with pytest.raises(BackupRefused, match="a row of the table releases has changed"):
         make_backup(store, tmp_path / "reports", tmp_path / "backup")
@@ -357,9 +311,7 @@ def test_a_store_with_a_changed_value_is_neither_backed_up_nor_opened(store: str
 def test_when_retention_deletes_files_meanwhile_it_is_done_again(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    clock = ManualClock(10 * HOUR)
-    collector = opened(store, tmp_path / "reports", clock)
-    some_steps(collector, clock, range(3))
+    collector, clock = filled(store, tmp_path, 3)
     copied: list[str] = []
 
     def meanwhile(source: Path, target: Path) -> BackupFile:
@@ -372,7 +324,7 @@ def test_when_retention_deletes_files_meanwhile_it_is_done_again(
         copied.append(source.name)
         return copy_file(source, target)
 
-    monkeypatch.setattr(make, "copy_file", meanwhile)
+    monkeypatch.setattr(backups, "copy_file", meanwhile)
     manifest = make_backup(store, tmp_path / "reports", tmp_path / "backup")
     collector.store.close()
     check_backup(tmp_path / "backup")
@@ -383,9 +335,8 @@ def test_when_retention_deletes_files_meanwhile_it_is_done_again(
 
 def test_a_store_after_a_crash_is_backed_up_with_its_log(tmp_path: Path):
     """The log next to a database is a part of it."""
-    clock, url = ManualClock(10 * HOUR), f"sqlite:///{tmp_path / 'hubbub.db'}"
-    collector = opened(url, tmp_path / "reports", clock)
-    some_steps(collector, clock, range(2))
+    url = f"sqlite:///{tmp_path / 'hubbub.db'}"
+    collector, _ = filled(url, tmp_path, 2)
     crashed = tmp_path / "crashed"
     crashed.mkdir()
     for path in tmp_path.glob("hubbub.db*"):

@@ -1,12 +1,11 @@
 """Bad clients, by name: each is refused with its reason, which is counted, and nothing else changes."""
 
-from __future__ import annotations
-
 import base64
+import gzip
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,39 +13,57 @@ import pytest
 
 from hubbub import Random, Reports
 from hubbub.collection.names import AnswerName
+from hubbub.service.base.limits import RefusedRequest
 from hubbub.service.collector.collector import Limits
-from hubbub.service.ingest.frames import RefusedRequest
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
 from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload_json, json_size
 from tests.service.web import Web, problem, website
+from tests.shared.in_process import randomized
 
 pack = msgspec.msgpack.encode
 PUBLIC = "?"  # counted, but of no collection
+MALFORMED = PUBLIC + "malformed"
 MOST = 100_000
 
+Make = Callable[[Web], Any]
 
-@dataclass(frozen=True)
-class Bad:
+
+class Bad(NamedTuple):
     """What is sent, and what must come back: a status, or 200 with the reason in it."""
 
     name: str
-    make: Callable[[Web], tuple[str, Any]]
+    kind: str
+    make: Make
     reason: str
     status: int = 200
-    slug: str | None = None
     counted: int = 1
     headers: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def slug(self) -> str:
+        return "unsupported_type" if self.status == 415 else self.reason.removeprefix(PUBLIC)
 
 
 CASES: list[Bad] = []
 
 
-def bad(reason: str, status: int = 200, **more: Any) -> Callable[[Any], Any]:
-    def register(make: Callable[[Web], tuple[str, Any]]) -> Callable[[Web], tuple[str, Any]]:
-        CASES.append(Bad(make.__name__, make, reason, status, **more))
-        return make
+def bad(
+    kind: str,
+    reason: str,
+    status: int = 200,
+    makes: dict[str, Make] | None = None,
+    /,
+    *,
+    counted: int = 1,
+    headers: tuple[tuple[str, str], ...] = (),
+    **more_makes: Make,
+) -> None:
+    """Clients that send a body of one kind each, and are refused alike."""
+    for name, make in {**(makes or {}), **more_makes}.items():
+        CASES.append(Bad(name, kind, make, reason, status, counted, headers))
 
-    return register
+
+bad_upload, bad_batch, bad_json = (partial(bad, kind, MALFORMED, 400) for kind in (UPLOAD_TYPE, BATCH_TYPE, JSON_TYPE))
 
 
 def raw(entry: Entry) -> list[Any]:
@@ -66,23 +83,38 @@ def raw_upload(web: Web, **changed: Any) -> bytes:
         **changed,
     }
     entries = parts.get("entries", [[parts[key] for key in (*AnswerName._fields, "id", "report")]])
-    head = pack([parts["kind"], parts["collection"], parts["version"], entries, b""])[:-2]
+    return padded(web, [parts["kind"], parts["collection"], parts["version"], entries, b""])
+
+
+def padded(web: Web, parts: list[Any]) -> bytes:
+    head = pack(parts)[:-2]
     room = web.collection.frame_bytes - len(head) - 5
     return head + b"\xc6" + room.to_bytes(4, "big") + bytes(room)
 
 
-def report(web: Web, column: Any = 1, dtype: str = "u1") -> bytes:
+def unpadded(web: Web, entries: list[Any], padding: bytes = b"") -> bytes:
+    return pack([1, web.collection.name, web.collection.version, entries, padding])
+
+
+def report(column: Any = 1, dtype: str = "u1") -> bytes:
     """A report's values, and no more."""
     return np.asarray(column, dtype=dtype).tobytes()
 
 
 def batch(web: Web, n: int = 3, **changed: Any) -> bytes:
-    ask = web.ask()
-    reports = changed.get("reports") or ask.mechanism.randomize([1] * n, web.draw)
+    reports = changed.get("reports") or honest(web, n)
     ids = changed.get("ids", web.draw.bytes(16 * n))
     head = [changed.get("collection", web.collection.name), changed.get("version", web.collection.version)]
     name = {**web.name()._asdict(), **{key: changed[key] for key in AnswerName._fields if key in changed}}
     return pack([changed.get("kind", 2), *head, *name.values(), ids, changed.get("data", reports.to_bare())])
+
+
+def honest(web: Web, n: int = 1) -> Reports:
+    return randomized(web.ask(), [1] * n, web.draw)
+
+
+def batch_of(web: Web, values: np.ndarray[Any, Any]) -> bytes:
+    return batch(web, reports=Reports(web.ask().mechanism.spec_id, private={"value": values}))
 
 
 def spelt(web: Web, **changed: Any) -> bytes:
@@ -97,510 +129,194 @@ def spelt(web: Web, **changed: Any) -> bytes:
 
 # -- requests that are not uploads at all ----------------------------------------------------------------------
 
-unsupported = {"reason": PUBLIC + "malformed", "status": 415, "slug": "unsupported_type"}
+bad("", MALFORMED, 415, says_nothing_of_its_type=raw_upload)
+bad("text/plain", MALFORMED, 415, sends_plain_text=raw_upload)
+bad("application/x-www-form-urlencoded", MALFORMED, 415, sends_a_form=lambda web: b"a=1")
+bad("application/octet-stream", MALFORMED, 415, sends_bytes_of_no_kind=raw_upload)
+gzipped, brotli = (("Content-Encoding", "gzip"),), (("Content-Encoding", "br"),)
+bad(UPLOAD_TYPE, MALFORMED, 415, sends_a_compressed_bomb=lambda web: gzip.compress(bytes(10_000_000)), headers=gzipped)
+bad(UPLOAD_TYPE, MALFORMED, 415, claims_an_encoding=raw_upload, headers=brotli)
+
+for kind, name in ((UPLOAD_TYPE, "upload"), (BATCH_TYPE, "batch"), (JSON_TYPE, "json")):
+    null = b"null" if kind == JSON_TYPE else b"\xc0"
+    bodies = {"an_empty": b"", "noise_as": Random(seed=9).bytes(1024), "zeros_as": bytes(1024), "null_as": null}
+    constant: dict[str, Make] = {
+        f"sends_{what}_{name}": partial(lambda body, web: body, body) for what, body in bodies.items()
+    }
+    bad(kind, MALFORMED, 400, constant)
 
 
-@bad(**unsupported)
-def says_nothing_of_its_type(web: Web):
-    return "", raw_upload(web)
+def chunks(web: Web) -> Iterator[bytes]:
+    for _ in range(MOST // 1000 + 1):
+        yield bytes(1000)
 
 
-@bad(**unsupported)
-def sends_plain_text(web: Web):
-    return "text/plain", raw_upload(web)
-
-
-@bad(**unsupported)
-def sends_a_form(web: Web):
-    return "application/x-www-form-urlencoded", b"a=1"
-
-
-@bad(**unsupported)
-def sends_bytes_of_no_kind(web: Web):
-    return "application/octet-stream", raw_upload(web)
-
-
-@bad(**unsupported, headers=(("Content-Encoding", "gzip"),))
-def sends_a_compressed_bomb(web: Web):
-    import gzip
-
-    return UPLOAD_TYPE, gzip.compress(bytes(10_000_000))
-
-
-@bad(**unsupported, headers=(("Content-Encoding", "br"),))
-def claims_an_encoding(web: Web):
-    return UPLOAD_TYPE, raw_upload(web)
-
-
-for kind in (UPLOAD_TYPE, BATCH_TYPE, JSON_TYPE):
-    name = kind.removeprefix("application/").removeprefix("vnd.hubbub.").partition("+")[0]
-    wrong = {"reason": PUBLIC + "malformed", "status": 400}
-    CASES += [
-        Bad(f"sends_an_empty_{name}", lambda web, kind=kind: (kind, b""), **wrong),
-        Bad(f"sends_noise_as_{name}", lambda web, kind=kind: (kind, Random(seed=9).bytes(1024)), **wrong),
-        Bad(f"sends_zeros_as_{name}", lambda web, kind=kind: (kind, bytes(1024)), **wrong),
-        Bad(f"sends_null_as_{name}", lambda web, kind=kind: (kind, b"null" if kind == JSON_TYPE else b"\xc0"), **wrong),
-    ]
-
-
-@bad(PUBLIC + "malformed", 400)
-def sends_a_truncated_upload(web: Web):
-    return UPLOAD_TYPE, raw_upload(web)[:-1]
-
-
-@bad(PUBLIC + "malformed", 400)
-def sends_a_truncated_batch(web: Web):
-    return BATCH_TYPE, batch(web)[:-1]
-
-
-@bad(PUBLIC + "malformed", 400)
-def sends_truncated_json(web: Web):
-    return JSON_TYPE, spelt(web)[:-1]
-
-
-@bad(PUBLIC + "malformed", 400)
-def sends_an_upload_as_a_batch(web: Web):
-    return BATCH_TYPE, raw_upload(web)
-
-
-@bad(PUBLIC + "malformed", 400)
-def sends_a_batch_as_an_upload(web: Web):
-    return UPLOAD_TYPE, batch(web)
-
-
-@bad(PUBLIC + "malformed", 400)
-def sends_an_upload_as_json(web: Web):
-    return JSON_TYPE, raw_upload(web)
-
-
-@bad(PUBLIC + "malformed", 400)
-def sends_bytes_after_the_end(web: Web):
-    return UPLOAD_TYPE, raw_upload(web)[:-1] + b"\x00\x00"
-
-
-@bad(PUBLIC + "malformed", 400)
-def claims_four_billion_entries(web: Web):
-    return UPLOAD_TYPE, b"\x95\x03\xa6themes\x02\xdd\xff\xff\xff\xff"
-
-
-@bad(PUBLIC + "malformed", 400)
-def claims_four_billion_bytes_of_ids(web: Web):
-    head = pack([2, web.collection.name, web.collection.version, *web.name()])[1:]
-    return BATCH_TYPE, b"\x9a" + head + b"\xc6\xff\xff\xff\xff"
-
-
-@bad(PUBLIC + "malformed", 400)
-def nests_msgpack_without_end(web: Web):
-    return UPLOAD_TYPE, b"\x91" * 50_000
-
-
-@bad(PUBLIC + "malformed", 400)
-def nests_json_without_end(web: Web):
-    return JSON_TYPE, b"[" * 50_000
-
-
-@bad(PUBLIC + "malformed", 400)
-def sends_a_json_array(web: Web):
-    return JSON_TYPE, b"[1]"
-
-
-@bad(PUBLIC + "malformed", 400)
-def sends_json_in_another_alphabet(web: Web):
-    return JSON_TYPE, spelt(web).decode().encode("utf-16")
-
-
-@bad(PUBLIC + "malformed", 400)
-def adds_a_field_to_json(web: Web):
-    return JSON_TYPE, spelt(web, extra=1)
-
-
-@bad(PUBLIC + "malformed", 400)
-def adds_a_field_to_an_entry(web: Web):
-    return JSON_TYPE, spelt(web, more=1)
-
-
-@bad(PUBLIC + "malformed", 400)
-def pads_json_with_letters(web: Web):
-    return JSON_TYPE, spelt(web, pad="secret")
-
-
-@bad(PUBLIC + "malformed", 400)
-def pads_with_a_message(web: Web):
-    return UPLOAD_TYPE, raw_upload(web)[:-6] + b"secret"
-
-
-@bad(PUBLIC + "too_large", 413)
-def sends_too_much(web: Web):
-    return UPLOAD_TYPE, bytes(MOST + 1)
-
-
-@bad(PUBLIC + "too_large", 413)
-def sends_too_much_bit_by_bit(web: Web):
-    def chunks() -> Iterator[bytes]:
-        for _ in range(MOST // 1000 + 1):
-            yield bytes(1000)
-
-    return UPLOAD_TYPE, chunks()
-
+bad_upload(
+    sends_a_truncated_upload=lambda web: raw_upload(web)[:-1],
+    sends_a_batch_as_an_upload=batch,
+    sends_bytes_after_the_end=lambda web: raw_upload(web)[:-1] + b"\x00\x00",
+    claims_four_billion_entries=lambda web: b"\x95\x03\xa6themes\x02\xdd\xff\xff\xff\xff",
+    nests_msgpack_without_end=lambda web: b"\x91" * 50_000,
+    pads_with_a_message=lambda web: raw_upload(web)[:-6] + b"secret",
+)
+bad_batch(
+    sends_a_truncated_batch=lambda web: batch(web)[:-1],
+    sends_an_upload_as_a_batch=raw_upload,
+    claims_four_billion_bytes_of_ids=lambda web: (
+        b"\x9a" + pack([2, web.collection.name, web.collection.version, *web.name()])[1:] + b"\xc6\xff\xff\xff\xff"
+    ),
+)
+bad_json(
+    sends_truncated_json=lambda web: spelt(web)[:-1],
+    sends_an_upload_as_json=raw_upload,
+    nests_json_without_end=lambda web: b"[" * 50_000,
+    sends_a_json_array=lambda web: b"[1]",
+    sends_json_in_another_alphabet=lambda web: spelt(web).decode().encode("utf-16"),
+    adds_a_field_to_json=partial(spelt, extra=1),
+    adds_a_field_to_an_entry=partial(spelt, more=1),
+    pads_json_with_letters=partial(spelt, pad="secret"),
+)
+bad(
+    UPLOAD_TYPE, PUBLIC + "too_large", 413, sends_too_much=lambda web: bytes(MOST + 1), sends_too_much_bit_by_bit=chunks
+)
 
 # -- uploads with something wrong in their head ----------------------------------------------------------------
 
-for kind in (0, 2, 3, 4, -1, 1 << 63, "1", 1.0, None, [1]):
-    CASES.append(
-        Bad(
-            f"speaks_format_{kind}",
-            lambda web, kind=kind: (UPLOAD_TYPE, raw_upload(web, kind=kind)),
-            PUBLIC + "malformed",
-            400,
-        )
-    )
-
-for version in (0, -1, (1 << 31) + 1, 1 << 63, "2", 2.0, None, True, [2]):
-    CASES.append(
-        Bad(
-            f"is_of_version_{version}",
-            lambda web, version=version: (UPLOAD_TYPE, raw_upload(web, version=version)),
-            PUBLIC + "malformed",
-            400,
-        )
-    )
-
-for field, value in (
-    *(("question", value) for value in ("", "Popular", "q" * 65, "pop ular", 7, None, b"popular")),
-    *(("run", value) for value in (-1, 1 << 31, "0", 0.0, None, False)),
-    *(("step", value) for value in (-1, 1 << 53, "10", 10.0, None)),
-    *(("round", value) for value in (0, -1, 1 << 31, "1", 1.0, True)),
-    *(("part", value) for value in (-1, 1 << 31, "0", None)),
-):
-    CASES.append(
-        Bad(
-            f"has_the_{field}_{value!r}",
-            lambda web, field=field, value=value: (UPLOAD_TYPE, raw_upload(web, **{field: value})),
-            PUBLIC + "malformed",
-            400,
-        )
-    )
+WRONG_HEADS: dict[str, tuple[Any, ...]] = {
+    "kind": (0, 2, 3, 4, -1, 1 << 63, "1", 1.0, None, [1]),
+    "version": (0, -1, (1 << 31) + 1, 1 << 63, "2", 2.0, None, True, [2]),
+    "question": ("", "Popular", "q" * 65, "pop ular", 7, None, b"popular"),
+    "run": (-1, 1 << 31, "0", 0.0, None, False),
+    "step": (-1, 1 << 53, "10", 10.0, None),
+    "round": (0, -1, 1 << 31, "1", 1.0, True),
+    "part": (-1, 1 << 31, "0", None),
+    "id": (b"", bytes(15), bytes(17), bytes(32), "0" * 16),
+}
+for field, values in WRONG_HEADS.items():
+    bad_upload({f"has_the_{field}_{value!r}": partial(raw_upload, **{field: value}) for value in values})
 
 
-@bad(PUBLIC + "malformed", 400)
-def sends_a_batch_that_says_it_is_an_upload(web: Web):
-    return BATCH_TYPE, batch(web, kind=1)
-
-
-@bad(PUBLIC + "malformed", 400)
-def shouts_its_collection(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, collection="ABCDEF" + "0" * 26)
-
-
-@bad(PUBLIC + "malformed", 400)
-def names_its_collection_by_its_id(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, collection="0" + web.collection.collection_id[1:])
-
-
-@bad(PUBLIC + "malformed", 400)
-def speaks_as_they_did_before(web: Web):
-    head = pack([1, web.collection.collection_id, [[web.ask().ask_id, bytes(16), b"\x01"]], b""])[:-2]
-    room = web.collection.frame_bytes - len(head) - 5
-    return UPLOAD_TYPE, head + b"\xc6" + room.to_bytes(4, "big") + bytes(room)
-
-
-@bad(PUBLIC + "malformed", 400)
-def names_its_collection_in_emoji(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, collection="\N{GRINNING FACE}" * 32)
-
-
-@bad(PUBLIC + "unknown_collection", 404)
-def belongs_to_an_unknown_collection(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, collection="schemes")
-
-
-@bad(PUBLIC + "unknown_collection", 404, counted=3)
-def relays_for_an_unknown_collection(web: Web):
-    return BATCH_TYPE, batch(web, collection="schemes")
-
-
-@bad(PUBLIC + "outdated_version", 410)
-def belongs_to_an_earlier_version(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, version=1)
-
-
-@bad(PUBLIC + "outdated_version", 410, counted=3)
-def relays_for_an_earlier_version(web: Web):
-    return BATCH_TYPE, batch(web, version=1)
-
-
-@bad(PUBLIC + "unknown_collection", 404)
-def belongs_to_a_later_version(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, version=3)
-
-
-@bad(PUBLIC + "unknown_collection", 404, counted=3)
-def relays_for_a_later_version(web: Web):
-    return BATCH_TYPE, batch(web, version=3)
-
-
-@bad("malformed", 400)
-def does_not_pad(web: Web):
-    return UPLOAD_TYPE, pack([1, web.collection.name, web.collection.version, [raw(web.entry())], b""])
-
-
-@bad("malformed", 400)
-def pads_too_much(web: Web):
-    return UPLOAD_TYPE, pack([1, web.collection.name, web.collection.version, [raw(web.entry())], bytes(4096)])
-
-
-@bad("malformed", 400)
-def pads_json_too_much(web: Web):
-    return JSON_TYPE, spelt(web, pad="0" * json_size(web.collection.frame_bytes))
-
-
-@bad("malformed", 400, counted=200)
-def answers_two_hundred_times_in_one_frame(web: Web):
-    entries = [raw(web.entry()) for _ in range(200)]
-    return UPLOAD_TYPE, pack([1, web.collection.name, web.collection.version, entries, b""])
-
-
-@bad(PUBLIC + "malformed", 400)
-def sends_more_entries_than_there_can_be(web: Web):
-    entry = [*web.name()._replace(question="q"), bytes(16), b""]
-    frame = pack([1, web.collection.name, web.collection.version, [entry] * 4097, b""])
+def more_entries_than_there_can_be(web: Web) -> bytes:
+    frame = unpadded(web, [[*web.name()._replace(question="q"), bytes(16), b""]] * 4097)
     assert len(frame) > MOST
-    return UPLOAD_TYPE, frame[:MOST]
+    return frame[:MOST]
 
 
-for size in (0, 15, 17, 32):
-    CASES.append(
-        Bad(
-            f"has_an_id_of_{size}_bytes",
-            lambda web, size=size: (UPLOAD_TYPE, raw_upload(web, id=bytes(size))),
-            PUBLIC + "malformed",
-            400,
-        )
-    )
-
-
-@bad(PUBLIC + "malformed", 400)
-def has_an_id_that_is_text(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, id="0" * 16)
-
-
-@bad(PUBLIC + "malformed", 400)
-def has_an_id_that_is_no_number(web: Web):
-    return JSON_TYPE, spelt(web, id="x" * 32)
-
-
-@bad(PUBLIC + "malformed", 400)
-def shouts_its_id(web: Web):
-    return JSON_TYPE, spelt(web, id="A" * 32)
-
-
-@bad(PUBLIC + "malformed", 400)
-def spells_its_report_wrongly(web: Web):
-    return JSON_TYPE, spelt(web, report="not base64!")
-
-
-@bad(PUBLIC + "malformed", 400)
-def names_an_ask_by_its_id(web: Web):
-    return JSON_TYPE, spelt(web, ask=web.ask().ask_id)
-
-
-@bad("malformed", counted=2)
-def relays_with_too_few_ids(web: Web):
-    return BATCH_TYPE, batch(web, n=4, ids=bytes(32))
-
-
-@bad(PUBLIC + "malformed", 400)
-def relays_with_too_many_ids(web: Web):
-    return BATCH_TYPE, batch(web, ids=bytes(64))
-
-
-@bad(PUBLIC + "malformed", 400)
-def relays_with_half_an_id(web: Web):
-    return BATCH_TYPE, batch(web, ids=bytes(47))
-
-
-@bad(PUBLIC + "malformed", 400)
-def relays_nothing(web: Web):
-    return BATCH_TYPE, batch(web, ids=b"", data=b"")
-
-
-@bad("malformed", counted=3)
-def relays_noise(web: Web):
-    return BATCH_TYPE, batch(web, data=web.draw.bytes(99))
-
-
-@bad(PUBLIC + "malformed", 400)
-def relays_noise_that_no_reports_can_be(web: Web):
-    return BATCH_TYPE, batch(web, data=web.draw.bytes(100))
-
+bad_upload(
+    shouts_its_collection=partial(raw_upload, collection="ABCDEF" + "0" * 26),
+    names_its_collection_by_its_id=lambda web: raw_upload(web, collection="0" + web.collection.collection_id[1:]),
+    speaks_as_they_did_before=lambda web: padded(
+        web, [1, web.collection.collection_id, [[web.ask().ask_id, bytes(16), b"\x01"]], b""]
+    ),
+    names_its_collection_in_emoji=partial(raw_upload, collection="\N{GRINNING FACE}" * 32),
+    sends_more_entries_than_there_can_be=more_entries_than_there_can_be,
+)
+bad_batch(
+    sends_a_batch_that_says_it_is_an_upload=partial(batch, kind=1),
+    relays_with_too_many_ids=partial(batch, ids=bytes(64)),
+    relays_with_half_an_id=partial(batch, ids=bytes(47)),
+    relays_nothing=partial(batch, ids=b"", data=b""),
+    relays_noise_that_no_reports_can_be=lambda web: batch(web, data=web.draw.bytes(100)),
+)
+bad_json(
+    has_an_id_that_is_no_number=partial(spelt, id="x" * 32),
+    shouts_its_id=partial(spelt, id="A" * 32),
+    spells_its_report_wrongly=partial(spelt, report="not base64!"),
+    names_an_ask_by_its_id=lambda web: spelt(web, ask=web.ask().ask_id),
+)
+for reason, status, place, changed in (
+    ("unknown_collection", 404, "an_unknown_collection", {"collection": "schemes"}),
+    ("outdated_version", 410, "an_earlier_version", {"version": 1}),
+    ("unknown_collection", 404, "a_later_version", {"version": 3}),
+):
+    bad(UPLOAD_TYPE, PUBLIC + reason, status, {f"belongs_to_{place}": partial(raw_upload, **changed)})
+    bad(BATCH_TYPE, PUBLIC + reason, status, {f"relays_for_{place}": partial(batch, **changed)}, counted=3)
+bad(UPLOAD_TYPE, "malformed", 400, does_not_pad=lambda web: unpadded(web, [raw(web.entry())]))
+bad(UPLOAD_TYPE, "malformed", 400, pads_too_much=lambda web: unpadded(web, [raw(web.entry())], bytes(4096)))
+bad(
+    JSON_TYPE,
+    "malformed",
+    400,
+    pads_json_too_much=lambda web: spelt(web, pad="0" * json_size(web.collection.frame_bytes)),
+)
+bad(
+    UPLOAD_TYPE,
+    "malformed",
+    400,
+    answers_two_hundred_times_in_one_frame=lambda web: unpadded(web, [raw(web.entry()) for _ in range(200)]),
+    counted=200,
+)
 
 # -- reports that cannot be counted ----------------------------------------------------------------------------
 
-
-@bad("unknown_ask")
-def answers_an_ask_that_never_was(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, question="unpopular")
-
-
-@bad("unknown_ask")
-def answers_a_second_round_that_never_was(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, round=2)
-
-
-@bad("unknown_ask")
-def answers_another_run(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, run=1)
-
-
-@bad("unknown_ask")
-def answers_a_part(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, part=1)
+bad(
+    UPLOAD_TYPE,
+    "unknown_ask",
+    answers_an_ask_that_never_was=partial(raw_upload, question="unpopular"),
+    answers_a_second_round_that_never_was=partial(raw_upload, round=2),
+    answers_another_run=partial(raw_upload, run=1),
+    answers_a_part=partial(raw_upload, part=1),
+    answers_a_step_before_anything_was_asked=partial(raw_upload, step=9),
+    answers_at_the_end_of_time=partial(raw_upload, step=(1 << 53) - 1, round=(1 << 31) - 1),
+    answers_an_ask_far_ahead=partial(raw_upload, step=99),
+)
+bad(BATCH_TYPE, "unknown_ask", relays_to_an_ask_that_never_was=partial(batch, question="unpopular"), counted=3)
+bad(UPLOAD_TYPE, "too_early", answers_the_next_step_already=partial(raw_upload, step=11))
+bad(BATCH_TYPE, "too_early", relays_to_the_next_step_already=partial(batch, step=11), counted=3)
 
 
-@bad("unknown_ask")
-def answers_a_step_before_anything_was_asked(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, step=9)
-
-
-@bad("unknown_ask")
-def answers_at_the_end_of_time(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, step=(1 << 53) - 1, round=(1 << 31) - 1)
-
-
-@bad("unknown_ask", counted=3)
-def relays_to_an_ask_that_never_was(web: Web):
-    return BATCH_TYPE, batch(web, question="unpopular")
-
-
-@bad("unknown_ask")
-def answers_an_ask_far_ahead(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, step=99)
-
-
-@bad("too_early")
-def answers_the_next_step_already(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, step=11)
-
-
-@bad("too_early", counted=3)
-def relays_to_the_next_step_already(web: Web):
-    return BATCH_TYPE, batch(web, step=11)
-
-
-@bad("late")
-def comes_after_the_close(web: Web):
-    entry = web.entry()
+def after_the_close(make: Make, web: Web) -> bytes:
+    body: bytes = make(web)
     web.wait_until(1110.0)
-    return UPLOAD_TYPE, web.frame(entry)
+    return body
 
 
-@bad("late", counted=3)
-def relays_after_the_close(web: Web):
-    body = batch(web)
-    web.wait_until(1110.0)
-    return BATCH_TYPE, body
+bad(UPLOAD_TYPE, "late", comes_after_the_close=partial(after_the_close, lambda web: web.frame(web.entry())))
+bad(BATCH_TYPE, "late", relays_after_the_close=partial(after_the_close, batch), counted=3)
+bad(
+    UPLOAD_TYPE,
+    "malformed",
+    answers_another_question=lambda web: raw_upload(web, report=web.entry(value=50, ask=web.ask("old")).report),
+    says_what_its_columns_are=lambda web: raw_upload(web, report=honest(web).to_bytes()),
+    sends_an_empty_report=partial(raw_upload, report=b""),
+    sends_noise_for_a_report=lambda web: raw_upload(web, report=web.draw.bytes(80)),
+    truncates_its_report=partial(raw_upload, report=report()[:-1]),
+    lengthens_its_report=partial(raw_upload, report=report() + b"\x00"),
+    sends_two_reports_as_one=partial(raw_upload, report=report([1, 1])),
+    sends_wider_numbers=partial(raw_upload, report=report(1, "u2")),
+    sends_signed_numbers=partial(raw_upload, report=report(-1, "i1")),
+    is_out_of_range=partial(raw_upload, report=report(3)),
+    is_far_out_of_range=partial(raw_upload, report=report(255)),
+    sends_a_sketch=lambda web: raw_upload(web, report=web.ask().mechanism.empty().to_bytes()),
+)
+bad(JSON_TYPE, "malformed", writes_its_bad_report_in_json=partial(spelt, report=base64.b64encode(b"hostile").decode()))
 
 
-@bad("malformed")
-def answers_another_question(web: Web):
-    other = web.entry(value=50, ask=web.ask("old"))
-    return UPLOAD_TYPE, raw_upload(web, report=other.report)
+def columns_of_three(web: Web) -> bytes:
+    three_reports = honest(web, 3).to_bytes()
+    return batch(web, data=three_reports + bytes(-len(three_reports) % 3))
 
 
-@bad("malformed", counted=3)
-def relays_answers_to_another_question(web: Web):
-    other = web.ask("old").mechanism.randomize([50.0] * 3, web.draw)
-    return BATCH_TYPE, batch(web, reports=other)
-
-
-@bad("malformed")
-def says_what_its_columns_are(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, report=web.ask().mechanism.randomize([1], web.draw).to_bytes())
-
-
-@bad("malformed", counted=3)
-def relays_what_its_columns_are(web: Web):
-    three_reports = Reports.concat([web.ask().mechanism.randomize([1], web.draw)] * 3).to_bytes()
-    return BATCH_TYPE, batch(web, data=three_reports + bytes(-len(three_reports) % 3))
-
-
-@bad("malformed")
-def sends_an_empty_report(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, report=b"")
-
-
-@bad("malformed")
-def sends_noise_for_a_report(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, report=web.draw.bytes(80))
-
-
-@bad("malformed")
-def truncates_its_report(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, report=report(web)[:-1])
-
-
-@bad("malformed")
-def lengthens_its_report(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, report=report(web) + b"\x00")
-
-
-@bad("malformed")
-def sends_two_reports_as_one(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, report=report(web, [1, 1]))
-
-
-@bad("malformed")
-def sends_wider_numbers(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, report=report(web, 1, "u2"))
-
-
-@bad("malformed")
-def sends_signed_numbers(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, report=report(web, -1, "i1"))
-
-
-@bad("malformed")
-def is_out_of_range(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, report=report(web, 3))
-
-
-@bad("malformed")
-def is_far_out_of_range(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, report=report(web, 255))
-
-
-@bad("malformed", counted=3)
-def relays_one_value_out_of_range(web: Web):
-    mechanism = web.ask().mechanism
-    return BATCH_TYPE, batch(web, reports=Reports(mechanism.spec_id, private={"value": np.uint8([0, 1, 3])}))
-
-
-@bad("malformed", counted=3)
-def relays_wider_numbers(web: Web):
-    mechanism = web.ask().mechanism
-    return BATCH_TYPE, batch(web, reports=Reports(mechanism.spec_id, private={"value": np.uint64([0, 1, 1])}))
-
-
-@bad("malformed")
-def sends_a_sketch(web: Web):
-    return UPLOAD_TYPE, raw_upload(web, report=web.ask().mechanism.empty().to_bytes())
-
-
-@bad("malformed", counted=2)
-def has_two_bad_entries(web: Web):
-    entry = [*web.name(), web.draw.bytes(16), b"hostile"]
-    other = [*web.name(), web.draw.bytes(16), b""]
-    return UPLOAD_TYPE, raw_upload(web, entries=[entry, other])
-
-
-@bad("malformed")
-def writes_its_bad_report_in_json(web: Web):
-    return JSON_TYPE, spelt(web, report=base64.b64encode(b"hostile").decode())
-
-
-@bad("over_quota", 429, counted=101)
-def sends_more_than_its_share(web: Web):
-    return BATCH_TYPE, batch(web, n=101)
+bad(
+    BATCH_TYPE,
+    "malformed",
+    relays_noise=lambda web: batch(web, data=web.draw.bytes(99)),
+    relays_answers_to_another_question=lambda web: batch(web, reports=randomized(web.ask("old"), [50.0] * 3, web.draw)),
+    relays_what_its_columns_are=columns_of_three,
+    relays_one_value_out_of_range=lambda web: batch_of(web, np.array([0, 1, 3], dtype=np.uint8)),
+    relays_wider_numbers=lambda web: batch_of(web, np.array([0, 1, 1], dtype=np.uint64)),
+    counted=3,
+)
+bad(BATCH_TYPE, "malformed", relays_with_too_few_ids=partial(batch, n=4, ids=bytes(32)), counted=2)
+bad(
+    UPLOAD_TYPE,
+    "malformed",
+    has_two_bad_entries=lambda web: raw_upload(
+        web, entries=[[*web.name(), web.draw.bytes(16), report] for report in (b"hostile", b"")]
+    ),
+    counted=2,
+)
+bad(BATCH_TYPE, "over_quota", 429, sends_more_than_its_share=partial(batch, n=101), counted=101)
 
 
 def test_there_are_enough_of_them():
@@ -632,19 +348,18 @@ def test_a_bad_client_is_refused_and_changes_nothing(case: Bad, shared: Web):
 
 
 def attack(case: Bad, web: Web) -> None:
-    kind, body = case.make(web)
+    body = case.make(web)
     if case.reason == "over_quota":
         web.post(BATCH_TYPE, batch(web, n=90))
     before, counts = web.state(), web.counts()
-    answer = web.post(kind, body, **dict(case.headers))
-    reason = case.reason.removeprefix(PUBLIC)
+    answer = web.post(case.kind, body, **dict(case.headers))
     assert answer.status_code == case.status, answer.text
     if case.status == 200:
         document = answer.json()
         assert (document["accepted"], document["duplicates"]) == (0, 0)
-        assert [rejection["reason"] for rejection in document["rejected"]] == [reason] * case.counted
+        assert [rejection["reason"] for rejection in document["rejected"]] == [case.reason] * case.counted
     else:
-        assert problem(answer) == (case.slug or reason)
+        assert problem(answer) == case.slug
     assert web.state() == before
     after = web.counts()
     assert {key: after[key] - counts.get(key, 0) for key in after if after[key] != counts.get(key, 0)} == {
@@ -659,7 +374,7 @@ def test_a_replay_is_refused_and_a_duplicate_is_no_fault(shared: Web):
     before, counts = shared.state(), shared.counts()
     again = shared.post(UPLOAD_TYPE, shared.frame(first)).json()
     assert again == {"accepted": 0, "duplicates": 1, "rejected": []}
-    changed = next(report(shared, value) for value in (0, 1) if report(shared, value) != first.report)
+    changed = next(report(value) for value in (0, 1) if report(value) != first.report)
     forged = msgspec.structs.replace(first, report=changed)
     answer = shared.post(UPLOAD_TYPE, shared.frame(forged)).json()
     assert answer["rejected"] == [{"id": first.report_id.hex(), "reason": "replay"}]

@@ -1,7 +1,5 @@
 """Clocks that jump, forth and back, while a collector runs, restarts, sleeps or is off: collection goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,16 +7,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.collection import ManualClock
-from hubbub.service.store.sql import Store
-from hubbub.service.store.sqlite import SqliteStore
-from tests.service.clock_world import DAY, World
+from tests.service.clock_world import DAY, ClockWorld, Machine
 from tests.service.exact_world import exact_collection
-from tests.service.test_rounds import at, open_now, released, send, start_collector
+from tests.service.test_rounds import exact, heard, send, steps
+from tests.shared.in_process import Reopen, World, rows_in
 
 STEP = 100.0
 JUMPS = [2 * DAY, 40 * DAY, 3 * 365 * DAY]
 SIZES = [250.0, *JUMPS, -250.0, *(-size for size in JUMPS)]
+
+
+def begun(**options: bool) -> ClockWorld:
+    world = ClockWorld(exact_collection(**options))
+    world.run(430)
+    return world
+
+
+def back(world: ClockWorld, size: float) -> None:
+    """A jump is undone: collection goes on within a step, or after the steps that were asked too early."""
+    world.machine.off = 0.0
+    world.goes_on(within=STEP if abs(size) > 1000 or size < 0 else STEP + size)
 
 
 # -- the clock itself ------------------------------------------------------------------------------------------
@@ -30,36 +38,31 @@ SIZES = [250.0, *JUMPS, -250.0, *(-size for size in JUMPS)]
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_conversation_that_was_led_astray_begins_anew_in_the_present(size: float, lost: int | None, restarts: bool):
     """A clock that is believed at once: three seconds in the future, and back."""
-    clock, store = ManualClock(1000 * STEP), SqliteStore(":memory:")
-    collector = start_collector(exact_collection(), clock, store)
-    send(collector, open_now(collector)[0], [1, 2])
-    at(collector, clock.now() + size)
-    at(collector, clock.now() + 3.0)
-    clock.set(1000 * STEP + 3.0)
-    collector = start_collector(exact_collection(), clock, store) if restarts else at(collector, clock.now())
+    world = exact(1000 * STEP)
+    send(world, world.open[0], [1, 2])
+    world.wait(size).wait(3.0).clock.set(1000 * STEP + 3.0)
+    if restarts:
+        world.begin()
+    else:
+        world.collector.tick()
     for step in range(1001, 1006):
-        open_asks = open_now(at(collector, step * STEP))
-        assert [open_ask.ask.step for open_ask in open_asks] == (
-            [step] if step != lost else []
-        )  # that one was asked before
-        for open_ask in open_asks:
-            assert send(collector, open_ask, [step % 100], seed=step).accepted == 1
-    at(collector, 1006 * STEP)
-    counts = {release["step"]: release["n"] for release in released(collector)}
-    assert counts == {1000: 2} | {step: 1 for step in range(1001, 1005) if step != lost}
+        world.at(step * STEP)
+        assert steps(world) == ([step] if step != lost else [])  # that one was asked before
+        for open_ask in world.open:
+            assert send(world, open_ask, [step % 100], seed=step).accepted == 1
+    assert dict(heard(world.at(1006 * STEP))) == {1000: 2} | {step: 1 for step in range(1001, 1005) if step != lost}
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("seconds", [5.0, 40.0])
 def test_a_short_glitch_costs_nothing(size: float, seconds: float):
-    world = World()
-    world.run(430)
+    world = begun()
     world.machine.off = size
     world.run(seconds)
     world.machine.off = 0.0
-    begun = min(world.heard)
+    first = min(world.heard)
     world.goes_on(within=0)
-    assert all(world.heard.get(step) == 1 for step in range(begun, world.step))
+    assert all(world.heard.get(step) == 1 for step in range(first, world.step))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -73,13 +76,11 @@ def test_a_short_glitch_costs_nothing(size: float, seconds: float):
     ],
 )
 def test_a_jump_that_was_accepted_and_is_undone_costs_a_step(size: float, seconds: float, adaptive: bool):
-    world = World(exact_collection(adaptive=adaptive))
-    world.run(430)
+    world = begun(adaptive=adaptive)
     world.machine.off = size
     world.run(seconds)
-    assert world.collector.trusted.status().state == "moved"
-    world.machine.off = 0.0
-    world.goes_on(within=STEP if abs(size) > 1000 or size < 0 else STEP + size)
+    assert world.clock.status().state == "moved"
+    back(world, size)
 
 
 @pytest.mark.parametrize("size", [250.0, 40 * DAY, -2 * DAY])
@@ -87,8 +88,7 @@ def test_a_jump_that_was_accepted_and_is_undone_costs_a_step(size: float, second
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("after", [False, True])
 def test_a_glitch_over_restarts(size: float, seconds: float, before: bool, after: bool):
-    world = World()
-    world.run(430)
+    world = begun()
     world.machine.off = size
     if before:
         world.restart()
@@ -98,22 +98,20 @@ def test_a_glitch_over_restarts(size: float, seconds: float, before: bool, after
     world.machine.off = 0.0
     if after:
         world.restart()
-    world.goes_on(within=STEP if abs(size) > 1000 or size < 0 else STEP + size)
+    back(world, size)
 
 
 @pytest.mark.parametrize("seconds", [50.0, 3000.0, 40 * DAY])
 def test_a_machine_that_slept_goes_on(seconds: float):
-    world = World()
-    world.run(430)
-    world.sleep(seconds)
+    world = begun()
+    world.machine.wait(seconds)
     world.goes_on(within=0)
 
 
 @pytest.mark.parametrize("seconds", [20.0, 3000.0, 40 * DAY])
 def test_a_machine_that_was_off_goes_on(seconds: float):
-    world = World()
-    world.run(430)
-    world.reboot(seconds)
+    world = begun()
+    world.machine.reboot(seconds)
     world.restart()
     world.goes_on(within=STEP)
 
@@ -121,26 +119,24 @@ def test_a_machine_that_was_off_goes_on(seconds: float):
 @pytest.mark.parametrize("size", [250.0, *JUMPS, -2 * DAY])
 @pytest.mark.parametrize("seconds", [5.0, 120.0])
 def test_a_machine_that_starts_with_a_wrong_clock(size: float, seconds: float):
-    world = World()
-    world.run(430)
-    world.reboot(3000.0)
+    world = begun()
+    world.machine.reboot(3000.0)
     world.machine.off = size
     world.restart()
     world.run(seconds)
-    world.machine.off = 0.0
-    world.goes_on(within=STEP if abs(size) > 1000 else STEP + size)
+    back(world, size)
 
 
 @pytest.mark.parametrize("size", [2 * DAY, -2 * DAY])
 def test_a_collector_that_began_with_a_wrong_clock(size: float):
-    world = World(machine=replace(World().machine, off=size))
+    world = ClockWorld(machine=Machine(off=size))
     world.run(430)
     world.machine.off = 0.0
     world.goes_on(within=STEP)
 
 
-def test_steps_that_were_asked_by_a_wrong_clock_are_left_out_when_they_come(reopen: Callable[[], Store]):
-    world = World(store=reopen())
+def test_steps_that_were_asked_by_a_wrong_clock_are_left_out_when_they_come(reopen: Reopen):
+    world = ClockWorld(store=reopen())
     world.run(430)
     world.machine.off = 1000.0
     world.run(120)
@@ -158,7 +154,7 @@ def test_steps_that_were_asked_by_a_wrong_clock_are_left_out_when_they_come(reop
 @pytest.mark.parametrize("seconds", [5.0, 3600.0])
 def test_nothing_is_deleted_by_a_time_in_doubt(seconds: float):
     collection = replace(exact_collection(step=3600, lateness=10), retention_days=2)
-    world = World(collection)
+    world = ClockWorld(collection)
     world.run(8 * 3600)
     kept = len(world.released)
     assert kept > 6
@@ -167,34 +163,28 @@ def test_nothing_is_deleted_by_a_time_in_doubt(seconds: float):
     world.machine.off = 0.0
     world.run(3600)
     assert not [what for (_, what) in world.collector.deleted if what != "ids"]
-    ask_rows = world.store._read("SELECT COUNT(*) FROM asks JOIN sketches USING (collection, ask) WHERE final = 1")
-    assert ask_rows[0][0] >= kept
+    final = "SELECT COUNT(*) FROM asks JOIN sketches USING (collection, ask) WHERE final = 1"
+    assert rows_in(world.store, final)[0][0] >= kept
 
 
-def test_steps_whose_asks_were_deleted_are_not_asked_again(reopen: Callable[[], Store]):
+def test_steps_whose_asks_were_deleted_are_not_asked_again(reopen: Reopen):
     """Time goes back by four days, when of three of them nothing is left but what was published."""
     collection = replace(exact_collection(step=21600, lateness=10), retention_days=1)
-    clock, store = ManualClock(1000 * DAY), reopen()
-    collector = start_collector(collection, clock, store)
+    world = World(collection, 1000 * DAY, reopen)
     for tick in range(1, 33):
-        at(collector, 1000 * DAY + tick * 10_800.0)
-    assert store._read("SELECT MIN(step) FROM asks")[0][0] > 4005  # type: ignore[attr-defined]
-    at(collector, 1000 * DAY + 100.0)
-    assert open_now(collector) == []
-    assert [store.was_asked(collection.collection_id, "all", step) for step in (3999, 4000, 4010)] == [
-        False,
-        True,
-        True,
-    ]
-    at(collector, 1004 * DAY + 3 * 21600.0)
-    assert [open_ask.ask.step for open_ask in open_now(collector)] == [4019]
+        world.at(1000 * DAY + tick * 10_800.0)
+    assert rows_in(world.store, "SELECT MIN(step) FROM asks")[0][0] > 4005
+    assert steps(world.at(1000 * DAY + 100.0)) == []
+    was_asked = [world.store.was_asked(collection.collection_id, "all", step) for step in (3999, 4000, 4010)]
+    assert was_asked == [False, True, True]
+    assert steps(world.at(1004 * DAY + 3 * 21600.0)) == [4019]
 
 
 def test_a_day_after_a_jump_was_accepted_what_is_old_is_deleted():
     collection = replace(exact_collection(step=3600, lateness=10), retention_days=2)
-    world = World(collection)
+    world = ClockWorld(collection)
     world.run(8 * 3600)
-    world.reboot(40 * DAY)
+    world.machine.reboot(40 * DAY)
     world.restart()
     world.run(3 * 3600)
     assert not [what for (_, what) in world.collector.deleted if what == "sketches"]
@@ -214,16 +204,16 @@ EVENT = st.one_of(
 
 
 def any_history(events: list[tuple[str, float]], adaptive: bool) -> None:
-    world = World(exact_collection(adaptive=adaptive))
+    world = ClockWorld(exact_collection(adaptive=adaptive))
     acts: dict[str, Callable[[float], None]] = {
         "run": world.run,
         "off": lambda size: setattr(world.machine, "off", size),
         "restart": lambda _: world.restart(),
-        "sleep": world.sleep,
+        "sleep": world.machine.wait,
     }
     for kind, amount in events:
         if kind == "reboot":
-            world.reboot(amount)
+            world.machine.reboot(amount)
             world.restart()
         else:
             acts[kind](amount)
@@ -234,7 +224,7 @@ def any_history(events: list[tuple[str, float]], adaptive: bool) -> None:
     world.goes_on(within=STEP)
 
 
-@settings(max_examples=settings.default.max_examples // 4, deadline=None)
+@settings(max_examples=settings().max_examples // 4, deadline=None)
 @given(events=st.lists(EVENT, max_size=10), adaptive=st.booleans())
 def test_after_any_history_collection_goes_on(events: list[tuple[str, float]], adaptive: bool):
     any_history(events, adaptive)

@@ -1,31 +1,25 @@
 """Generated queries sent to a collector whose table has reports of few people: each is answered, or refused by name."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from hubbub import Random
 from hubbub.authoring import load_collection
-from hubbub.collection import ManualClock
 from hubbub.service.collector.collector import Collector
-from hubbub.service.http.problems import Tokens
-from hubbub.service.http.server import create_app
 from hubbub.service.http.service import Service
-from hubbub.service.ingest.frames import Frame
 from hubbub.service.kept.archive import Archive
-from hubbub.service.store.sqlite import SqliteStore
-from hubbub.wire.batches import Batch
 from tests.query.generated import STATES, Generator
 from tests.query.test_tiny_tables import LEVELS, MORE
-from tests.service.web import AUTHORIZED, KEYS, TOKEN
-from tests.shared.loopback import running
+from tests.service.test_table_sql import send_records
+from tests.service.web import AUTHORIZED, site
+from tests.shared.in_process import World
 
 COLLECTION = load_collection(f"""
 name = "tiny"
@@ -54,31 +48,24 @@ PEOPLE = {7: 11, 8: 2}
 
 
 def filled(folder: Path) -> Collector:
-    clock, rng = ManualClock(0.0), Random(seed=1)
-    collector = Collector([COLLECTION], SqliteStore(":memory:"), clock=clock, keys=KEYS, archive=Archive(folder))
+    world, rng = World(COLLECTION, 0.0, archive=Archive(folder)), Random(seed=1)
     for step, people in PEOPLE.items():
-        clock.set(step * 3600.0)
-        collector.tick()
+        world.at(step * 3600.0)
         draw, places = np.random.default_rng(step), rng.uint32(people)
-        values = {"age": draw.integers(0, 24, people), "state": draw.integers(0, 4, people)}
+        values: dict[str, Any] = {"age": draw.integers(0, 24, people), "state": draw.integers(0, 4, people)}
         values |= {"income": draw.random(people) * 10, "qty": draw.integers(-2, 9, people).astype(float)}
         values["price"] = np.where(draw.random(people) < 0.1, np.nan, draw.random(people) * 10)
-        for open_ask in collector.board.open(COLLECTION.collection_id, clock.now()):
-            inside = open_ask.ask.cohort.holds(places)
-            seen = open_ask.ask.view.look({name: column[inside] for name, column in values.items()}, rng)
-            reports = open_ask.ask.mechanism.randomize(seen, rng)
-            batch = Batch("tiny", 1, open_ask.name, rng.bytes(16 * len(reports)), reports.to_bare())
-            assert collector.ingest([Frame(COLLECTION.collection_id, batch=batch)])[0].accepted == len(reports)
-        clock.set((step + 1) * 3600.0 + 11)
-        collector.tick()
-    return collector
+        send_records(world.collector, values, places, rng)
+        world.at((step + 1) * 3600.0 + 11)
+    return world.collector
 
 
 def statuses(folder: Path, seed: int, queries: int) -> Counter[int]:
     """How often each status was answered. The table has no column os or pro: others take their place."""
     draw, generator = random.Random(seed), Generator(seed, more=MORE)
     collector, answers = filled(folder), Counter[int]()
-    with running(create_app(Service(collector), Tokens([TOKEN]))) as client:
+    with site(service := Service(collector)) as client:
+        service.tables.seconds = 600.0  # on a busy machine 30 may be too few
         for _ in range(queries):
             text = re.sub(r"\bpro\b", "(qty > 3)", re.sub(r"\bos\b", "state", generator.query()[0]))
             body = {"sql": text, "level": draw.choice(LEVELS), "explain": draw.random() < 0.2}

@@ -1,7 +1,5 @@
 """Golden stores are opened, lose nothing that was released, and go on; so do those of another arithmetic."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re
@@ -10,6 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ import pytest
 from msgspec.structs import asdict
 
 from hubbub.core.migrations import Format, UnknownFormat
-from hubbub.service.kept.archive import Archive
-from hubbub.service.kept.raw_reports import kept_reports
+from hubbub.questions import StatisticQuestion
+from hubbub.service.kept.archive import Archive, kept_reports
 from hubbub.service.store import sql
 from hubbub.service.store.base import StoreFailed
 from hubbub.service.store.postgres import PostgresStore
@@ -26,6 +25,8 @@ from hubbub.service.store.schema import VERSION
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from tests.golden.make_store import HOUR, World
+from tests.service.web import logged
+from tests.shared.in_process import rows_in
 
 HERE = Path(__file__).parents[1] / "golden"
 STORES = sorted(path.name for path in HERE.glob("store-*"))
@@ -54,14 +55,10 @@ def golden(name: str, place: Path) -> tuple[Path, dict[str, Any]]:
 def eras(world: World) -> dict[str, list[tuple[int, int]]]:
     """First step and arithmetic of every era, by question."""
     found: dict[str, list[tuple[int, int]]] = {}
-    rows = world.store._read("SELECT question, first, arithmetic FROM eras ORDER BY question, first")  # type: ignore[attr-defined]
+    rows = rows_in(world.store, "SELECT question, first, arithmetic FROM eras ORDER BY question, first")
     for question, first, arithmetic in rows:
         found.setdefault(question, []).append((first, arithmetic))
     return found
-
-
-def new_eras(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
-    return [record.fields for record in caplog.records if record.getMessage() == "new era"]  # type: ignore[attr-defined]
 
 
 def check(
@@ -75,8 +72,8 @@ def check(
     world = Copied(folder, expected["now"], store)
     old = eras(world)
     assert world.stored()["releases"] == expected["releases"]
-    assert {line["question"] for line in new_eras(caplog)} == ended
-    assert len(new_eras(caplog)) == len(ended)
+    assert {line["question"] for line in logged(caplog, "new era")} == ended
+    assert len(logged(caplog, "new era")) == len(ended)
     now = int(expected["now"] // HOUR)
     horizon = -(-(now + 1) // HORIZON) * HORIZON  # streams of changes begin with one
     for question, spec in world.collection.questions.items():
@@ -97,7 +94,7 @@ def check(
         assert len(steps) > len(told)
         if question not in ended:
             assert steps == list(range(steps[0], steps[-1] + 1))
-    asked = world.store._read("SELECT DISTINCT question, step, first FROM asks")  # type: ignore[attr-defined]
+    asked = rows_in(world.store, "SELECT DISTINCT question, step, first FROM asks")
     assert max(Counter((question, step) for question, step, _ in asked).values()) == 1
     world.store.close()
     return world.clock.now()
@@ -109,13 +106,12 @@ def test_a_store_goes_on(tmp_path: Path, name: str, ended: set[str], caplog: pyt
     """A question whose era was begun with another arithmetic begins a new one, at a step that was never asked."""
     caplog.set_level(logging.WARNING, "hubbub.service")
     folder, expected = golden(name, tmp_path)
-    with sqlite3.connect(folder / "store.sqlite") as database:
+    with closing(sqlite3.connect(folder / "store.sqlite")) as database, database:
         database.executemany("UPDATE eras SET arithmetic = 99 WHERE question = ?", [(question,) for question in ended])
-    database.close()
     now = check(folder, expected, ended, caplog)
     caplog.clear()
     again = Copied(folder, now + HOUR)  # and is then like any other
-    assert new_eras(caplog) == []
+    assert logged(caplog, "new era") == []
     again.store.close()
 
 
@@ -134,11 +130,9 @@ def copy_to_postgres(path: Path, url: str) -> None:
     """The same tables with the same rows, in the types that PostgreSQL stores always had."""
     import psycopg
 
-    source = sqlite3.connect(path)
-    with psycopg.connect(url, autocommit=True) as target:
-        for kind, table, sql in source.execute(
-            "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
-        ).fetchall():
+    made = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+    with closing(sqlite3.connect(path)) as source, psycopg.connect(url, autocommit=True) as target:
+        for kind, table, sql in source.execute(made).fetchall():
             for plain, own in PostgresStore.types.items():
                 sql = re.sub(rf"\b{SqliteStore.types[plain]}\b", own, sql)
             target.execute(sql.encode())
@@ -147,10 +141,8 @@ def copy_to_postgres(path: Path, url: str) -> None:
                     marks = ", ".join(["%s"] * len(row))
                     target.execute(f"INSERT INTO {table} VALUES ({marks})".encode(), row)
                 if "BIGSERIAL" in sql:
-                    target.execute(
-                        f"SELECT setval('{table}_number_seq', (SELECT MAX(number) + 1 FROM {table}))".encode()
-                    )
-    source.close()
+                    following = f"(SELECT MAX(number) + 1 FROM {table})"
+                    target.execute(f"SELECT setval('{table}_number_seq', {following})".encode())
 
 
 @pytest.mark.parametrize("name", [name for name in STORES if (HERE / name / "reports").exists()])
@@ -164,22 +156,20 @@ def test_kept_reports_are_read_from_their_files(tmp_path: Path, name: str) -> No
     assert set(told) <= set(found)
     assert len(told) >= 5
     question = world.collection.questions["kept"]
-    mechanism = question.mechanism_for(world.collection.setting("kept"))
+    assert isinstance(question, StatisticQuestion)
+    mechanism = question.mechanism_for()
     for step, payload in told.items():
         estimate = mechanism.estimate(mechanism.accumulate(found[step]))
         assert estimate.value.tolist() == pytest.approx(payload["value"])
     world.store.close()
 
 
-def columns(path: Path) -> dict[str, Any]:
-    database = sqlite3.connect(path)
-    names = database.execute("SELECT name, type FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'").fetchall()
-    found = {
-        name: [row[1:] for row in database.execute(f"PRAGMA {'table' if kind == 'table' else 'index'}_info({name})")]
-        for name, kind in names
-    }
-    database.close()
-    return found
+def columns(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """The columns of each table and index."""
+    with closing(sqlite3.connect(path)) as database:
+        names = database.execute("SELECT name, type FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'").fetchall()
+        info = {name: database.execute(f"PRAGMA {kind}_info({name})").fetchall() for name, kind in names}
+    return {name: [row[1:] for row in rows] for name, rows in info.items()}
 
 
 def test_alarms_go_on_from_a_golden_store(tmp_path: Path) -> None:
@@ -200,7 +190,8 @@ def test_the_tables_are_those_of_the_golden_store_of_this_version(tmp_path: Path
     assert columns(tmp_path / "new.sqlite") == columns(HERE / f"store-{VERSION}" / "store.sqlite")
 
 
-MADE_UP = Format("store", VERSION + 1, {VERSION: ("ALTER TABLE rates ADD COLUMN made_up {real}",)})
+STEP = "ALTER TABLE rates ADD COLUMN made_up {real}"
+MADE_UP = Format("store", VERSION + 1, {VERSION: (STEP,)})
 
 
 def test_a_store_is_migrated_once_by_collectors_that_begin_together(
@@ -211,8 +202,8 @@ def test_a_store_is_migrated_once_by_collectors_that_begin_together(
     monkeypatch.setattr(sql, "FORMAT", MADE_UP)
     with ThreadPoolExecutor(4) as pool:
         opened = list(pool.map(lambda _: PostgresStore(url), range(4)))
-    assert opened[0]._read("SELECT value FROM meta WHERE key = 'version'") == [(str(MADE_UP.version),)]
-    assert opened[0]._read("SELECT made_up FROM rates") == []
+    assert rows_in(opened[0], "SELECT value FROM meta WHERE key = 'version'") == [(str(MADE_UP.version),)]
+    assert rows_in(opened[0], "SELECT made_up FROM rates") == []
     for store in opened:
         store.close()
 
@@ -221,23 +212,22 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path, monke
     folder, _ = golden("store-1", tmp_path)
     path = folder / "store.sqlite"
     before = dump(path)
-    broken = (*MADE_UP.migrations[VERSION], "INSERT INTO nowhere VALUES (1)")
-    monkeypatch.setattr(sql, "FORMAT", Format("store", VERSION + 1, {VERSION: broken}))
+    broken = Format("store", VERSION + 1, {VERSION: (STEP, "INSERT INTO nowhere VALUES (1)")})
+    monkeypatch.setattr(sql, "FORMAT", broken)
     with pytest.raises(StoreFailed, match="nowhere"):
         SqliteStore(path)
     assert dump(path) == before
     monkeypatch.setattr(sql, "FORMAT", MADE_UP)
     store = SqliteStore(path)
-    assert store._read("SELECT DISTINCT made_up FROM rates") == [(None,)]
+    assert rows_in(store, "SELECT DISTINCT made_up FROM rates") == [(None,)]
     store.close()
 
 
 def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     folder, _ = golden("store-1", tmp_path)
     path = folder / "store.sqlite"
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
-    database.close()
     before = dump(path)
     with pytest.raises(UnknownFormat, match=r"format 99.*a newer one wrote it"):
         SqliteStore(path)
@@ -245,7 +235,5 @@ def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
 
 
 def dump(path: Path) -> list[str]:
-    database = sqlite3.connect(path)
-    lines = list(database.iterdump())
-    database.close()
-    return lines
+    with closing(sqlite3.connect(path)) as database:
+        return list(database.iterdump())

@@ -1,26 +1,123 @@
 """Limits of connections: each kind of bad client meets one, is counted, and costs others nothing."""
 
-from __future__ import annotations
-
+import asyncio
 import contextlib
 import json
+import socket
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
+import uvicorn
 
 from hubbub import Random
-from hubbub.service.base.limits import ConnectionLimits, Limits, SenderLimits
+from hubbub.collection import ManualClock
+from hubbub.core.errors import InvalidValue
+from hubbub.service.base.limits import ConnectionLimits, Limits, RefusedRequest, SenderLimits
+from hubbub.service.http.bodies import Bodies
+from hubbub.service.http.guard import HEADER, Senders, read_secret, signed_sender
 from hubbub.service.http.metrics import CLOSED, metrics_text
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import bind, create_app, loop_factory, server_config
+from hubbub.service.http.service import Service
 from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
+from tests.served import wait_for
 from tests.service.exact_world import EXACT
-from tests.service.guarded_server import COLLECTION, TOKEN, Guarded, guarded_server, heard
+from tests.service.process import COLLECTION
+from tests.service.web import TOKEN
+from tests.shared.in_process import start_collector
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 QUICK = ConnectionLimits(header_seconds=0.5, idle_seconds=0.5, body_seconds=0.5, write_seconds=0.5, pipelined=1_000_000)
 CHUNKED = (
     b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
+
+
+class Guarded:
+    """A collector behind a real socket, in this process: so that a test can look at what it holds."""
+
+    def __init__(self, service: Service, port: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.service, self.port, self.loop = service, port, loop
+        self.guard = service.guard
+        (self.window,) = service.collector.board.asks.values()
+        self._open: list[socket.socket] = []
+
+    def connect(self, source: str = "127.0.0.1", *, receive_buffer: int = 0) -> socket.socket:
+        connection = socket.socket()
+        if receive_buffer:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connection.settimeout(30)
+        connection.bind((source, 0))
+        connection.connect(("127.0.0.1", self.port))
+        self._open.append(connection)
+        return connection
+
+    def send(self, *pieces: bytes, source: str = "127.0.0.1") -> bytes:
+        """What is answered to some pieces on a connection of their own; b"" if it is closed without a word."""
+        with self.connect(source) as connection:
+            try:
+                for piece in pieces:
+                    connection.sendall(piece)
+            except OSError:
+                pass  # it may be closed before all is sent
+            return heard(connection)
+
+    @contextmanager
+    def closes_one(self, *reasons: str) -> Iterator[None]:
+        """One connection is closed for one of these reasons."""
+        before = self.closed(*reasons)
+        yield
+        wait_for(lambda: self.closed(*reasons) > before)
+
+    def closed(self, *reasons: str) -> int:
+        return sum(self.guard.closed[reason] for reason in reasons)
+
+    def close(self) -> None:
+        for connection in self._open:
+            connection.close()
+
+
+def heard(connection: socket.socket) -> bytes:
+    """All that comes until the connection is closed."""
+    received = b""
+    try:
+        while piece := connection.recv(65536):
+            received += piece
+    except ConnectionResetError:
+        pass
+    return received
+
+
+@contextmanager
+def guarded_server(limits: Limits) -> Iterator[Guarded]:
+    collector = start_collector(COLLECTION, ManualClock(1000.0), limits=limits)
+    service, listening = Service(collector), bind("127.0.0.1", 0)
+    port = listening.getsockname()[1]
+    server = uvicorn.Server(server_config(create_app(service, Tokens([TOKEN])), service.guard))
+
+    runner = asyncio.Runner(loop_factory=loop_factory())
+    guarded = Guarded(service, port, runner.get_loop())
+
+    def serve() -> None:
+        with runner:
+            runner.run(server.serve(sockets=[listening]))
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        wait_for(lambda: server.started)
+        yield guarded
+    finally:
+        guarded.close()
+        server.should_exit = True
+        thread.join(60)
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +170,9 @@ TOO_LARGE = {
 
 @pytest.mark.parametrize("name", TOO_LARGE)
 def test_a_header_has_an_end(name: str, server: Guarded):
-    before = server.guard.closed["header_too_large"]
-    answer = server.send(*TOO_LARGE[name])
-    assert b"HTTP/1.1 431 " in answer or not answer  # who still sends may not hear it
-    server.until(lambda: server.guard.closed["header_too_large"] == before + 1)
+    with server.closes_one("header_too_large"):
+        answer = server.send(*TOO_LARGE[name])
+        assert b"HTTP/1.1 431 " in answer or not answer  # who still sends may not hear it
 
 
 def test_a_refusal_is_a_problem_document(server: Guarded):
@@ -95,9 +191,8 @@ def test_what_a_browser_sends_is_not_too_much(server: Guarded):
 
 
 def test_only_so_many_requests_wait_for_the_one_before_them(server: Guarded):
-    before = server.guard.closed["malformed"]
-    server.send(GET * 5000)
-    server.until(lambda: server.guard.closed["malformed"] == before + 1)
+    with server.closes_one("malformed"):
+        server.send(GET * 5000)
     with server.connect() as connection:
         connection.sendall(GET * 10)
         answers = b""
@@ -124,17 +219,14 @@ def test_nobody_keeps_a_connection_for_nothing(name: str, quick: Guarded):
     state, sent = SLOW[name]
     # A request that is answered before its body has come is at rest, or not, as the answer or the body comes first.
     states = (state, "idle") if sent.startswith(b"POST /healthz") else (state,)
-    before = sum(quick.guard.closed[state] for state in states)
-    with quick.connect() as connection:
+    with quick.closes_one(*states), quick.connect() as connection:
         connection.sendall(sent)
         heard(connection)  # until it is closed
-    quick.until(lambda: sum(quick.guard.closed[state] for state in states) >= before + 1)
 
 
 def test_those_who_drip_are_closed_all_the_same(quick: Guarded):
     for first, drop in ((b"GET / HTTP/1.1\r\n", b"X: a\r\n"), (GET, b"\r\n")):
-        before = quick.guard.closed["header"]
-        with quick.connect() as connection, contextlib.suppress(OSError):
+        with quick.closes_one("header"), quick.connect() as connection, contextlib.suppress(OSError):
             connection.sendall(first)
             connection.settimeout(0.1)
             for _ in range(60):
@@ -142,7 +234,6 @@ def test_those_who_drip_are_closed_all_the_same(quick: Guarded):
                 with contextlib.suppress(TimeoutError):
                     if not connection.recv(65536):
                         break
-        quick.until(lambda before=before: quick.guard.closed["header"] == before + 1)  # type: ignore[misc]
 
 
 # Answers of 25 MB and more: the system holds some 4 MB for a reader that does not come.
@@ -155,7 +246,7 @@ def test_an_answer_that_nobody_reads_is_thrown_away(quick: Guarded):
         connection.settimeout(0.2)
         with contextlib.suppress(TimeoutError):
             connection.sendall(MANY)
-        quick.until(lambda: quick.guard.closed["unread"] > before)
+        wait_for(lambda: quick.guard.closed["unread"] > before)
     works(quick, 1)
 
 
@@ -164,13 +255,11 @@ def test_a_listener_that_does_not_read_is_let_go(quick: Guarded):
     authorized = f"GET /v1/collections/exact/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
     with quick.connect(receive_buffer=4096) as connection:
         connection.sendall(authorized.encode())
-        quick.until(lambda: len(quick.service.hub) == 1)
-        loop = quick.service._loop
-        assert loop is not None
+        wait_for(lambda: len(quick.service.hub) == 1)
         while quick.guard.closed["unread"] == before and len(quick.service.hub):
-            loop.call_soon_threadsafe(quick.service.hub.tell, "exact", "ask", {"filler": "x" * 20_000})
-            quick.until(lambda: True)
-    quick.until(lambda: len(quick.service.hub) == 0)
+            quick.loop.call_soon_threadsafe(partial(quick.service.hub.tell, "exact", "ask", {"filler": "x" * 20_000}))
+            time.sleep(0.01)
+    wait_for(lambda: len(quick.service.hub) == 0)
 
 
 def test_all_unread_answers_together_have_a_limit():
@@ -179,7 +268,7 @@ def test_all_unread_answers_together_have_a_limit():
         connection.settimeout(0.2)
         with contextlib.suppress(OSError):
             connection.sendall(MANY)
-        server.until(lambda: server.guard.closed["unread"] == 1)
+        wait_for(lambda: server.guard.closed["unread"] == 1)
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------
@@ -188,7 +277,7 @@ def test_all_unread_answers_together_have_a_limit():
 def test_one_connection_too_many_makes_the_one_go_that_waited_longest():
     with guarded_server(Limits(connections=ConnectionLimits(connections=20))) as server:
         idle = [server.connect() for _ in range(20)]
-        server.until(lambda: len(server.guard) == 20)
+        wait_for(lambda: len(server.guard) == 20)
         idle[0].sendall(GET)  # it has just been of use
         idle[0].recv(65536)
         works(server, 1)
@@ -196,7 +285,7 @@ def test_one_connection_too_many_makes_the_one_go_that_waited_longest():
         idle[0].sendall(GET)
         assert status(idle[0].recv(65536)) == 200
         many = [server.connect() for _ in range(100)]
-        server.until(lambda: server.guard.closed["connections"] == 100)  # one for the honest one, and it has gone
+        wait_for(lambda: server.guard.closed["connections"] == 100)  # one for the honest one, and it has gone
         assert len(server.guard) == 20
         works(server, 2)
         assert heard(many[0]) == b""
@@ -205,15 +294,19 @@ def test_one_connection_too_many_makes_the_one_go_that_waited_longest():
 def test_one_sender_has_only_so_many_and_a_proxy_is_no_sender():
     with guarded_server(Limits(connections=ConnectionLimits(sender_connections=5))) as server:
         own_connections = [server.connect("127.0.0.2") for _ in range(9)]
-        server.until(lambda: server.guard.closed["sender_connections"] == 4)
+        wait_for(lambda: server.guard.closed["sender_connections"] == 4)
         assert len(server.guard) == 5
         works(server, 1, "127.0.0.3")
         proxy = [server.connect() for _ in range(9)]
-        server.until(lambda: len(server.guard) == 14)
+        wait_for(lambda: len(server.guard) == 14)
         for connection in (*own_connections, *proxy):
             connection.close()
-        server.until(lambda: len(server.guard) == 0)
+        wait_for(lambda: len(server.guard) == 0)
         works(server, 2, "127.0.0.2")
+
+
+def has_sent_away(bodies: Bodies, number: int) -> bool:
+    return bodies.sent_away == number
 
 
 def test_unfinished_bodies_together_have_a_limit(server: Guarded):
@@ -224,14 +317,14 @@ def test_unfinished_bodies_together_have_a_limit(server: Guarded):
         slow = [server.connect() for _ in range(8)]
         for number, connection in enumerate(slow):
             connection.sendall(head + b"x" * 3_999_999)
-            server.until(lambda number=number: bodies.sent_away == max(number - 1, 0))  # type: ignore[misc]
+            wait_for(partial(has_sent_away, bodies, max(number - 1, 0)))
             assert bodies.total <= 10 << 20
         assert status(heard(slow[0])) == 408
         works(server, 77)
     finally:
         for connection in slow:
             connection.close()
-        server.until(lambda: bodies.total == 0)
+        wait_for(lambda: bodies.total == 0)
         bodies.most = most
 
 
@@ -285,4 +378,130 @@ def test_nothing_is_read_of_who_has_sent_too_much():
         with server.connect("127.0.0.2") as connection:
             connection.sendall(head)  # and not one byte of the body
             assert status(connection.recv(65536)) == 429
-        server.until(lambda: len(server.guard) == 0)
+        wait_for(lambda: len(server.guard) == 0)
+
+
+# -- the table of senders --------------------------------------------------------------------------------------
+
+SECRET = b"what the proxy and the collector know"
+
+
+def senders_with(**limits: Any) -> tuple[Senders, ManualClock]:
+    clock = ManualClock(1000.0)
+    return Senders(SenderLimits(**limits), clock, Random(seed=1)), clock
+
+
+def said(address: str, secret: bytes = SECRET) -> list[tuple[bytes, bytes]]:
+    return [(b"host", b"x"), (HEADER, signed_sender(address, secret).encode())]
+
+
+def test_a_name_lasts_an_hour_and_tells_nothing():
+    one, clock = senders_with()
+    first = one.name("192.0.2.7", [])
+    assert first is not None
+    assert "192" not in first
+    clock.advance(3599.0)
+    assert one.name("192.0.2.7", []) == first
+    one.take(first, 1)
+    clock.advance(1.0)
+    assert one.name("192.0.2.7", []) not in (None, first)
+    assert len(one) == 0
+    clock.set(0.0)  # a clock that was set back changes the key too
+    other = one.name("192.0.2.7", [])
+    clock.set(1.0)
+    assert one.name("192.0.2.7", []) == other
+
+
+def test_no_address_is_kept():
+    one, _ = senders_with()
+    for number in range(100):
+        one.take(one.name(f"198.51.100.{number}", []), 1)
+    assert len(one) == 100
+    assert "198.51" not in repr(vars(one)) + repr(vars(one._quota))
+
+
+def test_a_household_is_one_sender():
+    one, _ = senders_with()
+    assert one.name("2001:db8::1", []) == one.name("2001:db8::ffff:2", []) != one.name("2001:db8:0:1::1", [])
+    assert one.name("::ffff:192.0.2.7", []) == one.name("192.0.2.7", [])
+
+
+def test_the_table_does_not_grow():
+    one, clock = senders_with(most=50, rate=1.0, burst=1)
+    busy = one.name("192.0.2.1", [])
+    one.take(busy, 1)
+    for number in range(1000):
+        one.take(one.name(f"10.0.{number % 250}.{number // 250}", []), 1)
+        if number % 40 == 0:
+            with pytest.raises(RefusedRequest):  # who is active is not forgotten
+                one.take(busy, 1)
+    assert len(one) == 50
+    clock.advance(2000.0)
+    one.take(busy, 1)
+
+
+def test_a_proxy_is_believed_if_it_knows_the_secret():
+    one, _ = senders_with(secret=SECRET)
+    behind = one.name("127.0.0.1", said("192.0.2.7"))
+    assert behind == one.name("192.0.2.7", [])
+    assert behind != one.name("127.0.0.1", said("192.0.2.8"))
+    for forged in (
+        said("192.0.2.7", b"another secret, of somebody"),
+        [(HEADER, b"192.0.2.7")],
+        [(HEADER, b"192.0.2.7 " + b"0" * 64)],
+        [(HEADER, b"\xff\xfe " + b"0" * 64)],
+        [(HEADER, b"")],
+        [],
+    ):
+        assert one.name("203.0.113.5", forged) == one.name("203.0.113.5", [])
+    # The proxy's own address is one sender, once it could have said more.
+    assert one.name("127.0.0.1", []) == one.name("127.0.0.1", [(HEADER, b"nonsense")]) is not None
+
+
+def test_without_a_secret_nobody_is_believed_and_the_machine_itself_is_not_limited():
+    one, _ = senders_with(rate=1.0, burst=1)
+    assert one.name("127.0.0.1", said("192.0.2.7")) is None
+    assert one.name("203.0.113.5", said("192.0.2.7")) == one.name("203.0.113.5", [])
+    for _ in range(10):
+        one.take(None, 1)
+        one.correct(None, 1000)
+    assert len(one) == 0
+
+
+def test_a_batch_leaves_its_sender_in_debt():
+    one, clock = senders_with(rate=10.0, burst=100)
+    name = one.name("192.0.2.7", [])
+    one.take(name, 100)
+    one.correct(name, 1000)
+    with pytest.raises(RefusedRequest, match="over_sender_quota: more than 10 reports per second") as refused:
+        one.take(name, 1)
+    assert refused.value.wait == pytest.approx(100.1)
+    clock.advance(105.2)  # a request that was refused costs something too
+    one.take(name, 1)
+    one.correct(name, -5000)  # a bucket is full at its burst
+    one.take(name, 100)
+    with pytest.raises(RefusedRequest):
+        one.take(name, 1)
+
+
+def test_who_goes_on_after_many_refusals_is_not_even_listened_to():
+    one, clock = senders_with(rate=10.0, burst=100)
+    name = one.name("192.0.2.7", [])
+    refusals = 0
+    while not one.blocked("192.0.2.7"):
+        with contextlib.suppress(RefusedRequest):
+            one.take(name, 100)
+            continue
+        refusals += 1
+    assert refusals == 2  # and two connections
+    assert not one.blocked("192.0.2.8")
+    assert not one.blocked("127.0.0.1")
+    clock.advance(60.0)
+    assert not one.blocked("192.0.2.7")
+    one.take(name, 1)
+
+
+def test_a_secret_is_long_enough(tmp_path: Path):
+    (tmp_path / "short").write_text("secret\n")
+    with pytest.raises(InvalidValue, match="proxy secret: got '6 bytes'; allowed: at least 16 bytes"):
+        read_secret(tmp_path / "short")

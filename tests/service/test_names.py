@@ -1,7 +1,5 @@
 """What a report is called: by names that every device knows, so that nothing on the wire can be a device's own."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,24 +8,23 @@ from typing import Any
 
 import pytest
 
-from hubbub import Random
+from hubbub import OLH, Random
 from hubbub.authoring import load_collection
-from hubbub.client import Client
-from hubbub.client.transport import Response
-from hubbub.collection import Collection, Keys, ManualClock, seal
+from hubbub.client import Client, Response
+from hubbub.collection import ManualClock, seal
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask
+from hubbub.questions.collection import Collection
+from hubbub.service.base.limits import RefusedRequest
 from hubbub.service.collector.collector import Collector
-from hubbub.service.ingest.frames import RefusedRequest
-from hubbub.service.ingest.open_asks import Board, OpenAsk
-from hubbub.service.rounds.ask_publisher import signed_asks
+from hubbub.service.ingest.open_asks import Board, OpenAsk, signed_asks
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE, Entry, decode_upload, encode_upload
+from hubbub.wire.upload import UPLOAD_TYPE, Entry, decode_upload, encode_upload
 from tests.service.exact_world import EXACT, exact_collection, upload_frame
 from tests.service.web import THEMES
+from tests.shared.in_process import KEYS, World
 
-KEYS = Keys(b"k" * 32)
 ID = b"i" * 16
 
 
@@ -37,8 +34,8 @@ def two_collections() -> tuple[Collector, list[Collection]]:
     return Collector(both, SqliteStore(":memory:"), clock=ManualClock(1000.0), keys=KEYS), both
 
 
-def entry(step: int = 10, report_id: bytes = ID, **changed: Any) -> Entry:
-    name = AnswerName("all", 0, step, 1, 0)._replace(**changed)
+def entry(report_id: bytes = ID, **changed: Any) -> Entry:
+    name = AnswerName("all", 0, 10, 1, 0)._replace(**changed)
     return Entry(*name, report_id, EXACT.randomize([5], Random(seed=1)).to_bare())
 
 
@@ -78,45 +75,23 @@ def test_a_report_of_another_version_is_refused(name: str, version: int, reason:
     assert counted(collector, first) + counted(collector, second) == 0
 
 
-def test_a_report_that_is_called_otherwise_is_not_counted():
-    collector, (first, _) = two_collections()
-    names = [{"question": "none"}, {"run": 1}, {"round": 2}, {"part": 1}, {"step": 9}, {"step": 12}]
-    entries = [entry(report_id=bytes([k]) * 16, **change) for k, change in enumerate(names)]
-    frame = collector.admit(JSON_TYPE, _json("exact", 1, entries))
-    (receipt,) = collector.ingest([frame])
-    assert [reason for _, reason in receipt.rejected] == ["unknown_ask"] * len(names)
-    assert counted(collector, first) == 0
-
-
-def _json(collection: str, version: int, entries: list[Entry]) -> bytes:
-    from hubbub.wire.upload import encode_upload_json
-
-    return encode_upload_json(collection, version, entries, 1024)
-
-
 def test_each_round_of_a_step_has_its_own_name():
-    collection, clock = exact_collection(adaptive=True), ManualClock(1000.0)
-    collector = Collector([collection], SqliteStore(":memory:"), clock=clock, keys=KEYS)
-    outcomes = []
+    world, outcomes = World(exact_collection(adaptive=True), 1000.0), []
     for now in (1000.0, 1049.0, 1060.0):
-        clock.set(now)
-        collector.tick()
-        for open_ask in collector.board.open(collection.collection_id, now):
-            frame = upload_frame(collection, open_ask.ask, [ID], [7])
-            (receipt,) = collector.ingest([frame])
+        for open_ask in world.at(now).open:
+            frame = upload_frame(world.collection, open_ask.ask, [ID], [7])
+            (receipt,) = world.collector.ingest([frame])
             outcomes.append((str(open_ask.name), receipt.accepted, receipt.duplicates))
     assert outcomes == [("all:0:10:1:0", 1, 0), ("all:0:10:1:0", 0, 1), ("all:0:10:2:0", 1, 0)]
     # The first round is over: its name is known, and late, for as long as the ask is stored.
-    late = upload_frame(collection, Ask(mechanism=EXACT, step=10, standing=True), [b"j" * 16], [7])
-    assert collector.ingest([late])[0].rejected == [((b"j" * 16).hex(), "late")]
-    clock.set(1500.0)
-    collector.tick()
-    assert collector.ingest([late])[0].rejected == [((b"j" * 16).hex(), "late")]
+    late = upload_frame(world.collection, Ask(mechanism=EXACT, step=10, standing=True), [b"j" * 16], [7])
+    assert world.collector.ingest([late])[0].rejected == [((b"j" * 16).hex(), "late")]
+    assert world.at(1500.0).collector.ingest([late])[0].rejected == [((b"j" * 16).hex(), "late")]
 
 
 def test_two_asks_of_one_name_cannot_be_open():
     collector, _ = two_collections()
-    board, (open_ask, _) = Board(), collector.board.asks.values()
+    board, (open_ask, _) = Board(collector.store, Random()), collector.board.asks.values()
     board.add(open_ask)
     other = OpenAsk(**{**vars(open_ask), "key": open_ask.key._replace(ask="f" * 32)})
     with pytest.raises(InvalidValue, match="a name that no other ask has"):
@@ -133,15 +108,13 @@ class Varied:
     """A server that gives a device an asks document of its own, and keeps what the device sends."""
 
     def __init__(self, collection: Collection, **change: Any) -> None:
-        self.collection, self.sent = collection, [b""][:0]
-        protocol = collection.protocol("popular")
-        ask = replace(next(protocol), step=10, **change)  # type: ignore[type-var]
+        self.collection, self.sent = collection, list[bytes]()
+        ask = next(collection.protocol("popular"))
         assert isinstance(ask, Ask)
-        self.ask = ask
-        open_ask = OpenAsk(
-            None, AnswerName("popular", 0, ask.step, 1, 0), ask, 0.0, 1100.0, 1110.0, ask.mechanism.empty(), None
-        )  # type: ignore[arg-type]
-        self.asks = signed_asks(collection, [open_ask], step=10, until=1100.0, private=KEYS.private).body
+        self.ask = replace(ask, step=10, **change)
+        (open_ask,) = World(collection, 1000.0).open
+        published = OpenAsk(**{**vars(open_ask), "ask": self.ask})
+        self.asks = signed_asks(collection, [published], step=10, until=1100.0, private=KEYS.private).body
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
         if method == "POST":
@@ -164,19 +137,11 @@ def test_nothing_that_a_device_sends_names_the_ask_it_was_given(form: str, tmp_p
         Varied(collection, cohort=Arc(CIRCLE // 2, CIRCLE), standing=True),
     ]
     assert len({server.ask.ask_id for server in servers}) == len(servers)
+    clock = ManualClock(1000.0)
+    options: dict[str, Any] = {"collection": "themes", "clock": clock, "monotonic": clock.now, "jitter": 0.0}
     for number, server in enumerate(servers):
-        clock = ManualClock(1000.0)
-        with Client(
-            tmp_path / str(number),
-            server,
-            KEYS.public,
-            collection="themes",
-            clock=clock,
-            monotonic=clock.now,
-            rng=Random(seed=3),
-            jitter=0.0,
-            form=form,
-        ) as client:
+        place = tmp_path / str(number)
+        with Client(place, server, KEYS.public, rng=Random(seed=3), form=form, **options) as client:
             client.record("theme", "dark")
             assert client.tick() == 1
             assert client.upload() == 1
@@ -190,8 +155,6 @@ def test_nothing_that_a_device_sends_names_the_ask_it_was_given(form: str, tmp_p
 
 def test_reports_of_different_epsilons_differ_in_their_values_alone():
     """What a mechanism is, which an ask may choose from a signed set, is not on the wire either."""
-    from hubbub import OLH
-
     name, frames = AnswerName("popular", 0, 10, 1, 0), []
     for epsilon in (0.25, 0.5, 1.0, 2.0):
         mechanism = OLH(epsilon=epsilon, domain=1000)

@@ -1,11 +1,10 @@
 """Exactly once: no acknowledged report is lost, none is counted twice, whatever is dropped, repeated or killed."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -13,20 +12,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hubbub.collection import ManualClock
-from hubbub.service.base.ids import Ids
+from hubbub.service.base.limits import Receipt
 from hubbub.service.collector.collector import Collector
 from hubbub.service.ingest import ingest
-from hubbub.service.ingest.admission import ReportGroup
-from hubbub.service.ingest.frames import Frame
+from hubbub.service.ingest.frames import Frame, ReportGroup
 from hubbub.service.ingest.ingest import draft
 from hubbub.service.ingest.open_asks import OpenAsk
-from hubbub.service.ingest.report_ids import DUPLICATE, FRESH, ReportIds
+from hubbub.service.store import open_store
 from hubbub.service.store.base import StoreFailed
+from hubbub.service.store.report_ids import DUPLICATE, FRESH, Ids, ReportIds
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from tests.service.exact_world import batch_frame, exact_collection
-from tests.service.once_world import KEYS, World, run_worlds, small_pages
+from tests.service.once_world import OnceWorld, run_worlds, small_pages
+from tests.shared.in_process import Reopen, World
 
 QUICK = 40
 ALL = 10_000
@@ -53,58 +52,47 @@ def test_ten_thousand_worlds():
     run(range(QUICK, QUICK + ALL))
 
 
+def run_over(seed: int, reopen: Reopen) -> None:
+    """Run a world whose store is opened again with every start."""
+    opened = [reopen()]
+
+    def restart(world: OnceWorld) -> Store:
+        opened.append(reopen())
+        return opened[-1]
+
+    with small_pages():
+        OnceWorld(seed, opened[0], restart).run()
+    for store in opened:
+        store.close()
+
+
 def test_worlds_with_real_files(tmp_path: Path):
     for seed in range(10):
-        path = tmp_path / f"{seed}.db"
-        opened: list[Store] = []
-
-        def restart(world: World, path: Path = path, opened: list[Store] = opened) -> Store:
-            opened.append(SqliteStore(path))
-            return opened[-1]
-
-        with small_pages():
-            World(seed, SqliteStore(path), restart).run()
-        for store in opened:
-            store.close()
+        run_over(seed, partial(SqliteStore, tmp_path / f"{seed}.db"))
 
 
 def test_worlds_in_postgresql(postgres: Callable[[], str]):
-    from hubbub.service.store.postgres import PostgresStore
-
     for seed in range(4):
-        url = postgres()
-        opened: list[Store] = []
-
-        def restart(world: World, url: str = url, opened: list[Store] = opened) -> Store:
-            opened.append(PostgresStore(url))
-            return opened[-1]
-
-        with small_pages():
-            World(seed, restart(None), restart).run()  # type: ignore[arg-type]
-        for store in opened:
-            store.close()
+        run_over(seed, partial(open_store, postgres()))
 
 
-def test_no_id_escapes_after_a_restart(reopen: Callable[[], Store]):
+def test_no_id_escapes_after_a_restart(reopen: Reopen):
     """Fifty thousand ids in batches of every size, again and again: every one of them is known after each restart."""
-    collection, clock, draw = exact_collection(), ManualClock(1000.0), random.Random(4)
-    collector = Collector([collection], reopen(), clock=clock, keys=KEYS)
-    ask = next(iter(collector.board.asks.values())).ask
+    world, draw = World(exact_collection(), 1000.0, reopen), random.Random(4)
+    ask = world.open[0].ask
     sent: list[Frame] = []
     while sum(frame.count for frame in sent) < 50_000:
         count = draw.choice((1, 7, 300, 1000))
-        sent.append(batch_frame(collection, ask, [draw.randbytes(16) for _ in range(count)], [3] * count))
+        sent.append(batch_frame(world.collection, ask, [draw.randbytes(16) for _ in range(count)], [3] * count))
     for start in range(0, len(sent), 40):
         fresh = sent[start : start + 40]
-        assert all(
-            receipt.accepted == frame.count for frame, receipt in zip(fresh, collector.ingest(fresh), strict=True)
-        )
-        collector = Collector([collection], reopen(), clock=clock, keys=KEYS)
+        assert [receipt.accepted for receipt in world.collector.ingest(fresh)] == [frame.count for frame in fresh]
+        world.begin()
         known = sent[: start + 40]
         draw.shuffle(known)
-        for frame, receipt in zip(known, collector.ingest(known), strict=True):
+        for frame, receipt in zip(known, world.collector.ingest(known), strict=True):
             assert (receipt.accepted, receipt.duplicates) == (0, frame.count)
-    (open_ask,) = collector.board.asks.values()
+    (open_ask,) = world.open
     assert open_ask.sketch.n == len(open_ask.ids) == sum(frame.count for frame in sent)
 
 
@@ -115,7 +103,7 @@ def found(worlds: int = 60) -> str:
     for seed in range(worlds):
         try:
             with small_pages():
-                World(seed).run()
+                OnceWorld(seed).run()
         except AssertionError as error:
             return str(error).partition("\n")[0]
     return "nothing"
@@ -132,9 +120,9 @@ def test_it_finds_ids_that_a_restart_forgets(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_it_finds_an_acknowledgement_before_the_commit(monkeypatch: pytest.MonkeyPatch):
-    def hasty(self: Collector, frames):
+    def hasty(self: Collector, frames: list[Frame]) -> list[Receipt]:
         drafted = draft(frames, self.board, self.clock.now(), self.store.knows)
-        drafted.apply()
+        drafted.apply(self.board)
         if len(frames) > 1:
             self._commit(drafted.changes)  # what came alone is never written
         return drafted.receipts

@@ -1,7 +1,5 @@
 """What /readyz knows: the store, the clock, the kernels; and what a collector warns of."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import logging
@@ -21,31 +19,18 @@ import pytest
 from hubbub.collection import ManualClock
 from hubbub.service.base.trusted_clock import TrustedClock
 from hubbub.service.collector import collector
-from hubbub.service.collector.collector import Collector
 from hubbub.service.http.metrics import metrics_text
-from hubbub.service.http.problems import Tokens
-from hubbub.service.http.server import create_app
-from hubbub.service.http.service import Service
 from hubbub.service.store import open_store
 from hubbub.service.store.postgres import PostgresStore
-from hubbub.service.store.schema import CHECKED, row_checksum
-from hubbub.service.store.sql import Store
+from hubbub.service.store.sql import CHECKED, row_checksum
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import UPLOAD_TYPE
-from tests.served import wait_for
+from tests.served import ServedCollector, wait_for
 from tests.service.clock_world import Machine
-from tests.service.test_server import HUBBUB
-from tests.service.web import KEYS, THEMES, TOKEN, Web, themes
-from tests.shared.loopback import running
+from tests.service.process import HUBBUB
+from tests.service.web import THEMES, Web, themes, web_of
+from tests.shared.in_process import start_collector
 from tests.shared.small_collections import collection_text
-
-
-def serving(store: Store, clock: Any = None) -> Iterator[Web]:
-    clock = clock or ManualClock(1000.0)
-    collector = Collector([themes()], store, clock=clock, keys=KEYS)
-    service = Service(collector)
-    with running(create_app(service, Tokens([TOKEN]))) as client:
-        yield Web(client, collector, service, clock)
 
 
 @pytest.fixture
@@ -55,7 +40,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def web(path: Path) -> Iterator[Web]:
-    yield from serving(SqliteStore(path))
+    with web_of(ManualClock(1000.0), SqliteStore(path)) as web:
+        yield web
 
 
 def ready(web: Web) -> dict[str, Any]:
@@ -127,7 +113,7 @@ def test_postgresql_that_is_locked_or_dead_is_not_ready(postgres: Callable[[], s
     import psycopg
 
     url = postgres()
-    for web in serving(PostgresStore(url)):
+    with web_of(ManualClock(1000.0), PostgresStore(url)) as web:
         until(web)
         with psycopg.connect(url) as other:
             other.execute("SELECT value FROM meta WHERE key = 'owner' FOR UPDATE")
@@ -144,7 +130,7 @@ def test_postgresql_that_is_locked_or_dead_is_not_ready(postgres: Callable[[], s
 def test_a_clock_in_doubt_is_told_and_reports_are_taken():
     machine = Machine()
     clock = TrustedClock(None, hold=50.0, read=machine.read)
-    for web in serving(SqliteStore(":memory:"), clock):
+    with web_of(clock, SqliteStore(":memory:")) as web:
         until(web)
         machine.off = 3 * 365 * 86400.0
         status = ready(web)
@@ -159,13 +145,11 @@ def test_a_clock_in_doubt_is_told_and_reports_are_taken():
 def test_after_a_reboot_a_clock_in_doubt_is_not_ready():
     machine = Machine()
     store = open_store("sqlite:///:memory:")
-    Collector([themes()], store, clock=TrustedClock(None, hold=50.0, read=machine.read), keys=KEYS)
-    machine.true += 40 * 86400.0
-    machine.boots += 1
-    for web in serving(store, TrustedClock(store.clock(), hold=50.0, read=machine.read)):
+    start_collector(themes(), TrustedClock(None, hold=50.0, read=machine.read), store)
+    machine.reboot(40 * 86400.0)
+    with web_of(TrustedClock(store.clock(), hold=50.0, read=machine.read), store) as web:
         until(web, "clock")
-        machine.true += 60.0
-        machine.since_boot += 60.0
+        machine.wait(60.0)
         until(web)
         assert ready(web)["clock"]["state"] == "moved"
 
@@ -173,7 +157,7 @@ def test_after_a_reboot_a_clock_in_doubt_is_not_ready():
 def test_kernels_are_compiled_before_it_is_ready(monkeypatch: pytest.MonkeyPatch):
     go_on = threading.Event()
     monkeypatch.setattr(collector, "warm_up", lambda *questions, **options: go_on.wait(60))
-    for web in serving(SqliteStore(":memory:")):
+    with web_of(ManualClock(1000.0), SqliteStore(":memory:")) as web:
         assert set(ready(web)["not_ready"]) == {"kernels"}
         go_on.set()
         until(web)
@@ -186,13 +170,7 @@ KINDS = collection_text(
     privacy={"event": 9.0, "minimum_batch": 20},
     fields={
         "word": {"kind": "ordinal", "size": 1000},
-        "films": {
-            "kind": "keyvalue",
-            "keys": ["Alien", "Brazil", "Casablanca", "Dune"],
-            "low": 1,
-            "high": 5,
-            "most": 2,
-        },
+        "films": {"kind": "keyvalue", "keys": ["Alien", "Brazil", "Dune", "Ran"], "low": 1, "high": 5, "most": 2},
     },
     questions={
         "hashed": {"kind": "histogram", "field": "word", "epsilon": 1.0, "mechanism": "OLH"},
@@ -217,47 +195,19 @@ def test_real_reports_compile_nothing_more(tmp_path: Path, how: str):
 # -- what is said ----------------------------------------------------------------------------------------------
 
 
-class Serve:
-    """`hubbub serve`, its lines of log, and its end."""
-
-    def __init__(self, folder: Path, *options: str) -> None:
-        (folder / "themes.toml").write_text(THEMES)
-        command = [*HUBBUB, "serve", "themes.toml", "--port", "0", *options]
-        self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
-
-    def lines(self, until: str | None = None) -> list[str]:
-        assert self.process.stderr is not None
-        found: list[str] = []
-        for line in self.process.stderr:
-            found.append(line)
-            if until is not None and until in line:
-                return found
-        return found
-
-    def ended(self) -> tuple[int, list[str]]:
-        """The exit code, and what was said until then."""
-        lines = self.lines()
-        assert self.process.stderr is not None
-        self.process.stderr.close()
-        return self.process.wait(60), lines
-
-    def end(self) -> int:
-        self.process.terminate()
-        return self.ended()[0]
+def serve(folder: Path, *options: str) -> ServedCollector:
+    """`hubbub serve`."""
+    return ServedCollector(folder, THEMES, *options, program=HUBBUB)
 
 
-SERVING = '"event": "serving"'
-
-
-def logged(lines: list[str]) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in lines]
+def warnings(served: ServedCollector) -> list[dict[str, Any]]:
+    """What it warned of until it served."""
+    assert served.stop() == 0
+    return [line for line in map(json.loads, served.startup_log.splitlines()) if line["level"] == "warning"]
 
 
 def test_secrets_that_others_may_read_and_plain_http_in_public_are_warned_of(tmp_path: Path):
-    first = Serve(tmp_path)
-    quiet = logged(first.lines(SERVING))
-    assert first.end() == 0
-    assert not [line for line in quiet if line["level"] == "warning"]
+    assert warnings(serve(tmp_path)) == []
     (tmp_path / "hubbub-keys" / "signing.key").chmod(0o644)
     (tmp_path / "webhooks.toml").write_text(
         '[webhooks.pager]\nurl = "http://127.0.0.1:9"\nsecret_file = "pager.secret"\n'
@@ -266,9 +216,7 @@ def test_secrets_that_others_may_read_and_plain_http_in_public_are_warned_of(tmp
         (tmp_path / name).write_text(f"whsec_{'a2tra2tr' * 4}\n")
         (tmp_path / name).chmod(0o640)
     options = ("--host", "0.0.0.0", "--webhooks", "webhooks.toml", "--proxy-secret", "proxy.secret")
-    second = Serve(tmp_path, *options)
-    lines = [line for line in logged(second.lines(SERVING)) if line["level"] == "warning"]
-    assert second.end() == 0
+    lines = warnings(serve(tmp_path, *options))
     assert {line["event"] for line in lines} == {"secret exposed", "not encrypted"}
     exposed = [line["detail"].partition(";")[0] for line in lines if line["event"] == "secret exposed"]
     assert [line.rpartition("/")[2] for line in exposed] == [
@@ -279,31 +227,29 @@ def test_secrets_that_others_may_read_and_plain_http_in_public_are_warned_of(tmp
 
 
 def test_the_last_line_of_the_log_says_why_a_commit_failed(tmp_path: Path):
-    served = Serve(tmp_path)
-    port = int(re.search(r"127\.0\.0\.1:(\d+)", "".join(served.lines(SERVING)))[1])  # type: ignore[index]
+    served = serve(tmp_path)
     other = SqliteStore(tmp_path / "hubbub.db")  # takes over
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
     connection.request("POST", "/v1/reports", b"hostile", {"Content-Type": UPLOAD_TYPE})  # to be counted
     assert connection.getresponse().status == 400
     connection.close()
-    code, lines = served.ended()
-    assert code == 1
-    last = json.loads(lines[-1])
+    assert served.ended() == 1
+    last = json.loads(served.log[-1])
     assert (last["event"], last["level"], last["error"]) == ("stopped", "error", "StoreFailed")
     assert "another collector has taken over" in last["detail"]
     other.close()
 
 
 def test_the_last_line_of_the_log_says_what_is_not_reproduced(tmp_path: Path):
-    first = Serve(tmp_path)
-    first.lines(SERVING)
-    assert first.end() == 0
+    assert serve(tmp_path).stop() == 0
     with closing(sqlite3.connect(tmp_path / "hubbub.db")) as store, store:
         store.create_function("row_checksum", -1, row_checksum)
         store.execute("UPDATE asks SET spec = '{}'")
         store.execute(f"UPDATE asks SET checksum = row_checksum({', '.join(CHECKED['asks'])})")
-    code, lines = Serve(tmp_path).ended()
-    assert code == 1
-    last = json.loads(lines[-1])
+    ended = subprocess.run(
+        [*HUBBUB, "serve", "served.toml", "--port", "0"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert ended.returncode == 1
+    last = json.loads(ended.stderr.splitlines()[-1])
     assert (last["event"], last["error"]) == ("stopped", "ReplayMismatch")
     assert re.search("the ask of step .* is not reproduced", last["detail"])

@@ -1,7 +1,5 @@
 """Both stores: whole changes or none, one owner, closed sketches for good."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 import stat
@@ -13,23 +11,11 @@ import pytest
 
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import InvalidValue
-from hubbub.service.store import open_store
-from hubbub.service.store.base import (
-    AlarmEventRow,
-    AskRow,
-    CollectionRow,
-    EraRow,
-    Expiry,
-    IdPage,
-    ReleaseRow,
-    ShuffledRow,
-    StoreChanges,
-    StoreFailed,
-)
-from hubbub.service.store.sql import Store
+from hubbub.service.store import base, open_store, sqlite
+from hubbub.service.store import postgres as postgres_store
+from hubbub.service.store.base import AskKey, AskRow, EraRow, Expiry, IdPage, StoreChanges, StoreFailed
 from hubbub.service.store.sqlite import SqliteStore
-
-Reopen = Callable[[], Store]
+from tests.shared.in_process import Reopen, rows_in, run_in
 
 ERA = EraRow("c" * 32, "q", 5)
 
@@ -45,10 +31,10 @@ def page(step: int, number: int, ids: bytes, part: int = 0) -> IdPage:
 
 def filled() -> StoreChanges:
     changes = StoreChanges(eras=[ERA], asks=[ask(5), ask(6, 2), ask(6, 1)])
-    changes.collections.append(CollectionRow("c" * 32, "themes", 1, "{}"))
+    changes.collections.append(base.CollectionRow("c" * 32, "themes", 1, "{}"))
     changes.id_pages += [page(5, 0, b"one"), page(5, 1, b"two"), page(6, 0, b"three")]
-    changes.releases.append(ReleaseRow("c" * 32, "q", 5, 9.25, '{"n": 1}', None))
-    changes.releases.append(ReleaseRow("c" * 32, "q", 6, 9.5, '{"n": 2}', "too few"))
+    changes.releases.append(base.ReleaseRow("c" * 32, "q", 5, 9.25, '{"n": 1}', None))
+    changes.releases.append(base.ReleaseRow("c" * 32, "q", 6, 9.5, '{"n": 2}', "too few"))
     changes.counts["c" * 32, "late"] += 3
     return changes
 
@@ -57,10 +43,16 @@ def name(step: int, number: int = 1) -> AnswerName:
     return AnswerName("q", run=0, step=step, round=number, part=0)
 
 
+def counted(outcome: str = "malformed", count: int = 2, collection: str = "") -> StoreChanges:
+    changes = StoreChanges()
+    changes.counts[collection, outcome] += count
+    return changes
+
+
 def test_everything_comes_back(reopen: Reopen):
     reopen().commit(filled())
     store = reopen()
-    assert store.collections() == [CollectionRow("c" * 32, "themes", 1, "{}")]
+    assert store.collections() == [base.CollectionRow("c" * 32, "themes", 1, "{}")]
     assert store.era("c" * 32, "q") == ERA
     assert store.era("c" * 32, "other") is None
     assert list(store.asks(ERA)) == [ask(5), ask(6, 1), ask(6, 2)]
@@ -83,7 +75,7 @@ def test_everything_comes_back(reopen: Reopen):
 
 def test_alarms_come_back_by_the_name_of_their_collection(reopen: Reopen):
     changes = StoreChanges(alarm_states={("themes", "late"): "{}", ("themes", "gone"): "{}"})
-    changes.alarm_events += [AlarmEventRow("themes", number, f'{{"number": {number}}}') for number in (1, 2, 3)]
+    changes.alarm_events += [base.AlarmEventRow("themes", number, f'{{"number": {number}}}') for number in (1, 2, 3)]
     changes.delivered["pager", "themes"] = 2
     reopen().commit(changes)
     again = StoreChanges(alarm_states={("themes", "late"): '{"n": 1}', ("themes", "gone"): None})
@@ -98,15 +90,6 @@ def test_alarms_come_back_by_the_name_of_their_collection(reopen: Reopen):
     assert store.delivered() == {("pager", "themes"): 3}
     with pytest.raises(StoreFailed):  # a number is given once
         store.commit(StoreChanges(alarm_events=changes.alarm_events[:1]))
-
-
-def test_counters_add_up(reopen: Reopen):
-    store = reopen()
-    for _ in range(3):
-        changes = StoreChanges()
-        changes.counts["", "malformed"] += 2
-        store.commit(changes)
-    assert store.counts() == {("", "malformed"): 6}
 
 
 def test_many_rows_are_read_in_order(reopen: Reopen):
@@ -228,17 +211,6 @@ def test_a_newer_collector_takes_over_and_the_older_can_change_nothing(reopen: R
     assert list(newer.id_pages(ask(5).key)) == [b"one", b"two", b"from the newer"]
 
 
-def test_another_version_of_the_tables_is_refused(tmp_path: Path):
-    import sqlite3
-
-    SqliteStore(tmp_path / "store.db").close()
-    with sqlite3.connect(tmp_path / "store.db") as database:
-        database.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
-    database.close()
-    with pytest.raises(InvalidValue, match="format 99"):
-        SqliteStore(tmp_path / "store.db")
-
-
 def test_the_file_is_for_its_owner_alone_and_commits_reach_the_disk(tmp_path: Path):
     path = tmp_path / "store.db"
     store = open_store(f"sqlite:///{path}")
@@ -247,8 +219,8 @@ def test_the_file_is_for_its_owner_alone_and_commits_reach_the_disk(tmp_path: Pa
     for part in tmp_path.iterdir():
         assert stat.S_IMODE(part.stat().st_mode) == 0o600
     assert sorted(part.name for part in tmp_path.iterdir()) == ["store.db", "store.db-shm", "store.db-wal"]
-    assert store._write("PRAGMA synchronous") == [(2,)]  # FULL
-    assert store._write("PRAGMA journal_mode") == [("wal",)]
+    assert run_in(store, "PRAGMA synchronous") == [(2,)]  # FULL
+    assert run_in(store, "PRAGMA journal_mode") == [("wal",)]
     store.close()
 
 
@@ -262,10 +234,8 @@ def test_nothing_is_acknowledged_that_goes_into_a_file_that_is_gone(tmp_path: Pa
         (tmp_path / "other").replace(path)
     else:
         (path if what == "database" else tmp_path / "store.db-wal").unlink()
-    counted = StoreChanges()
-    counted.counts["", "malformed"] += 2
     with pytest.raises(StoreFailed, match="deleted, moved or replaced"):
-        store.commit(counted)
+        store.commit(counted())
     store.close()
 
 
@@ -274,11 +244,9 @@ def test_a_store_behind_a_symbolic_link(tmp_path: Path):
     (tmp_path / "store.db").symlink_to(tmp_path / "real" / "store.db")
     for _ in range(2):
         store = SqliteStore(tmp_path / "store.db")
-        counted = StoreChanges()
-        counted.counts["", "malformed"] += 2
-        store.commit(counted)
+        store.commit(counted())
         store.close()
-    assert store._path == str(tmp_path / "store.db")
+    assert (tmp_path / "store.db").is_symlink()
     assert stat.S_IMODE((tmp_path / "real" / "store.db").stat().st_mode) == 0o600
 
 
@@ -330,7 +298,7 @@ def test_shuffled_batches_and_what_is_looked_for_in_them(reopen: Reopen):
     store.commit(filled())
     store.commit(StoreChanges(spot_checks=[(ask(5).key, b"one"), (ask(5).key, b"two"), (ask(6).key, b"three")]))
     assert sorted(store.spot_checks(ask(5).key)) == [b"one", b"two"]
-    row = ShuffledRow(*ask(5).key, b"d" * 32, 40, 10, 1, 2, 3, 1)
+    row = base.ShuffledRow(*ask(5).key, b"d" * 32, 40, 10, 1, 2, 3, 1)
     store.commit(StoreChanges(shuffled=[row]))
     store = reopen()
     assert store.shuffled_batch(ask(5).key) == row
@@ -341,3 +309,97 @@ def test_shuffled_batches_and_what_is_looked_for_in_them(reopen: Reopen):
     assert store.spot_checks(ask(6).key) == [b"three"]
     store.commit(StoreChanges(expired=[Expiry("c" * 32, "q", 6)]))
     assert store.shuffled_batch(ask(5).key) is None
+
+
+# -- what retention deletes is in no file of a SQLite store any more; nobody waits for a lock for ever ----------
+
+IDS, REPORT, SKETCH, LATER = (word * 50 for word in (b"--ids--", b"--report--", b"--sketch--", b"--later--"))
+
+
+def with_secrets(store: SqliteStore) -> AskKey:
+    ask = AskRow("c" * 32, "a" * 32, "q", 5, 5, 1, 0, "{}", 1.5, 2.5, False, False, SKETCH)
+    store.commit(
+        StoreChanges(eras=[ERA], asks=[ask], id_pages=[IdPage(*ask.key, 0, 0, IDS)], reports=[(ask.key, 1, REPORT)])
+    )
+    store.commit(StoreChanges(sketches={ask.key: LATER}, finals=[ask.key]))
+    return ask.key
+
+
+def found(folder: Path, secret: bytes) -> bool:
+    return any(secret in path.read_bytes() for path in folder.iterdir())
+
+
+def test_what_is_deleted_is_in_no_file(tmp_path: Path):
+    store = SqliteStore(tmp_path / "store.db")
+    key = with_secrets(store)
+    assert all(found(tmp_path, secret) for secret in (IDS, REPORT, SKETCH, LATER))
+    store.commit(StoreChanges(forgotten=[key]))
+    assert not found(tmp_path, IDS)
+    assert found(tmp_path, REPORT)
+    store.commit(StoreChanges(expired=[Expiry("c" * 32, "q", 6)]))
+    assert not any(found(tmp_path, secret) for secret in (IDS, REPORT, SKETCH, LATER))
+    store.close()
+
+
+def test_while_someone_reads_it_waits_for_the_next_commit_after(tmp_path: Path):
+    """And nobody waits for the reader."""
+    store = SqliteStore(tmp_path / "store.db")
+    with_secrets(store)
+    reader = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT COUNT(*) FROM reports").fetchall()
+    store.commit(StoreChanges(expired=[Expiry("c" * 32, "q", 6)]))
+    assert found(tmp_path, REPORT)
+    reader.close()
+    store.commit(counted("malformed", 1))
+    assert not any(found(tmp_path, secret) for secret in (IDS, REPORT, SKETCH, LATER))
+    assert run_in(store, "PRAGMA busy_timeout") == [(10_000,)]
+    store.close()
+
+
+def test_a_database_that_someone_locks_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sqlite, "_PATIENCE", 0.1)
+    store = SqliteStore(tmp_path / "store.db")
+    other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreFailed, match="locked"):
+        store.commit(counted("malformed", 1))
+    other.close()
+    store.commit(counted("malformed", 1))
+    assert store.counts() == {("", "malformed"): 1}
+    store.close()
+
+
+def test_a_row_that_someone_locks_in_postgresql(postgres: Callable[[], str]):
+    import psycopg
+
+    url = postgres()
+    store = postgres_store.PostgresStore(url)
+    run_in(store, "SELECT set_config('lock_timeout', '100ms', false)")
+    with psycopg.connect(url) as other:
+        other.execute("SELECT * FROM meta FOR UPDATE")
+        with pytest.raises(StoreFailed, match="lock timeout"):
+            store.commit(counted("malformed", 1))
+    store.commit(counted("malformed", 1))
+    assert store.counts() == {("", "malformed"): 1}
+    store.close()
+
+
+def test_a_statement_that_does_not_end_in_postgresql(postgres: Callable[[], str]):
+    store = postgres_store.PostgresStore(postgres())
+    for query in (rows_in, run_in):
+        assert query(store, "SHOW statement_timeout") == [("1min",)]
+        query(store, "SELECT set_config('statement_timeout', '200ms', false)")  # now: to open a store may take longer
+    with pytest.raises(StoreFailed, match="statement timeout"):
+        rows_in(store, "SELECT pg_sleep(60)")
+    with pytest.raises(StoreFailed, match="statement timeout"), store._transaction():
+        run_in(store, "SELECT pg_sleep(60)")
+    rows_in(store, "SELECT set_config('statement_timeout', '1min', false)")
+    assert store.counts() == {}
+    store.close()
+
+
+def test_what_the_url_says_counts(postgres: Callable[[], str]):
+    with postgres_store.connect(postgres() + "&connect_timeout=77") as connection:
+        assert connection.info.get_parameters()["connect_timeout"] == "77"
+        assert connection.execute("SHOW lock_timeout").fetchall() == [("10s",)]

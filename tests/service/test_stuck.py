@@ -1,14 +1,12 @@
 """Code of a question that does not return: it is seen, the process ends, and the next start goes on without it."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,21 +15,18 @@ from typing import Any
 import pytest
 
 from hubbub import GRR
-from hubbub.collection import ManualClock
 from hubbub.core.plugins import PluginFailed
 from hubbub.mechanisms import MECHANISMS
-from hubbub.random.source import Random
-from hubbub.service.collector.collector import Collector
-from hubbub.service.collector.example import example_collector
+from hubbub.service.collector.collector import example_collector
 from hubbub.service.collector.writer import Writer
 from hubbub.service.rounds import watchdog as watching
 from hubbub.service.rounds.watchdog import Watchdog
 from hubbub.service.store.base import StoreChanges, StoreFailed
 from hubbub.service.store.sql import Store
 from tests.served import ServedCollector, wait_for
-from tests.service.study_world import ROUND, START, CommonQuestion, study_collection
-from tests.service.test_failing_mechanisms import KEYS, LATENESS, STEP, one_device, released, two_questions
-from tests.service.test_studies import start_collector, stops, told
+from tests.service.study_world import ROUND, START, CommonQuestion, stops, study_collection
+from tests.service.test_failing_protocols import LATE, STEP, counted, one_device, two_questions
+from tests.shared.in_process import Reopen, World
 from tests.shared.small_collections import collection_text
 
 TEXT = collection_text(
@@ -58,14 +53,6 @@ class Stuck(ServedCollector):
     def not_ready(self) -> dict[str, Any]:
         return json.loads(self.get("/readyz")[1])["not_ready"]
 
-    def logged(self, event: str) -> list[dict[str, Any]]:
-        lines = [*self.startup_log.splitlines(), *self.log]
-        return [line for line in (json.loads(line) for line in lines if line[0] == "{") if line["event"] == event]
-
-    def close_log(self) -> None:
-        assert self.process.stderr is not None
-        self.process.stderr.close()
-
     def released(self, question: str) -> int:
         return len(self.read(f"/v1/collections/two/questions/{question}/releases?from=0&to=9999999999")["releases"])
 
@@ -76,11 +63,10 @@ def test_a_hanging_question_ends_the_process_and_the_next_start_sets_it_aside(tm
     first = Stuck(tmp_path, mode, "--stuck-after", "12")
     (tmp_path / "hang").touch()
     first.answer("two", "theirs", [0] * 30)
-    assert first.process.wait(300) == 1
-    (line,) = wait_for(lambda: first.logged("stopped"))
+    assert first.ended() == 1
+    (line,) = first.logged("stopped")
     assert (line["error"], "theirs of two did not return for 12 seconds" in line["detail"]) == ("Stuck", True)
     assert first.logged("writer stuck")[-1]["doing"] == "the question theirs of two"
-    first.close_log()
     second = Stuck(tmp_path, mode, "--stuck-after", "60")
     (line,) = second.logged("question failed")
     assert (line["question"], line["why"]) == ("theirs", watching.WHY)
@@ -105,10 +91,9 @@ def test_a_process_that_hangs_says_so_and_a_signal_ends_it(tmp_path: Path):
     line = wait_for(lambda: served.logged("writer stuck"))[-1]
     assert (line["level"], line["doing"]) == ("error", "the question theirs of two")
     served.process.terminate()
-    assert served.process.wait(120) == 1
-    (line,) = wait_for(lambda: served.logged("stopped"))
+    assert served.ended() == 1
+    (line,) = served.logged("stopped")
     assert f"did not end within {watching.LAST_SECONDS} seconds of the signal" in line["detail"]
-    served.close_log()
 
 
 @pytest.mark.slow
@@ -116,8 +101,7 @@ def test_code_that_lets_no_other_thread_run_ends_the_process_twice_and_is_set_as
     first = Stuck(tmp_path, "alone", "--stuck-after", "5")
     (tmp_path / "hang").touch()
     first.answer("two", "theirs", [0] * 30)
-    assert first.process.wait(300) == -signal.SIGPROF
-    first.close_log()
+    assert first.ended() == -signal.SIGPROF
     command = [*STUCK, "alone", "serve", "served.toml", "--port", "0", "--stuck-after", "5"]
     assert subprocess.run(command, cwd=tmp_path, timeout=300, capture_output=True).returncode == -signal.SIGPROF
     third = Stuck(tmp_path, "alone")
@@ -145,30 +129,31 @@ class HangingGRR(GRR):
 
 
 @pytest.fixture(autouse=True)
-def registered() -> Iterator[None]:
-    MECHANISMS["HangingGRR"] = HangingGRR
-    yield
-    del MECHANISMS["HangingGRR"]
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MECHANISMS, "HangingGRR", HangingGRR)
 
 
-def start(store: Store, clock: ManualClock, watchdog: Watchdog | None = None) -> Collector:
-    collection = two_questions("HangingGRR")
-    return Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1), watchdog=watchdog)
+def two(reopen: Reopen | None = None, **options: Any) -> World:
+    return World(two_questions("HangingGRR"), STEP + 1.0, reopen, **options)
+
+
+def failed(world: World) -> dict[str, str]:
+    """The questions that were set aside, and why."""
+    return {question: why for (_, question), why in world.collector.failed.items()}
 
 
 class Hanging:
     """A mechanism whose estimates wait, and a collector whose tick hangs in them."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, store: Store, clock: ManualClock, method: str) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, reopen: Reopen, method: str) -> None:
         self.go_on, self.codes = threading.Event(), list[int]()
         self.marked: list[str | None] = []
         self.watchdog = Watchdog(limit=0.5, end=self._end)
-        self.collector = start(store, clock, self.watchdog)
+        self.world = two(reopen, watchdog=self.watchdog)
         monkeypatch.setattr(HangingGRR, method, self._wait)
-        self._store = store
 
     def _wait(self, *given: Any) -> Any:
-        self.marked.append(self._store.calling())
+        self.marked.append(self.world.store.calling())
         self.go_on.wait(60)
         raise PluginFailed("it was let go")
 
@@ -192,36 +177,31 @@ class Hanging:
 
 @pytest.mark.parametrize("method", ["_estimate", "_fold"])
 def test_either_store_has_the_mark_and_nothing_else_is_lost(
-    monkeypatch: pytest.MonkeyPatch, reopen: Callable[[], Store], method: str
+    monkeypatch: pytest.MonkeyPatch, reopen: Reopen, method: str
 ):
-    clock = ManualClock(STEP + 1.0)
     with monkeypatch.context() as patched:
-        hanging = Hanging(patched, reopen(), clock, method)
-        (collection,) = hanging.collector.collections.values()
-        place = [collection.collection_id, "theirs"]
+        hanging = Hanging(patched, reopen, method)
+        world, after = hanging.world, 2 * STEP + LATE + 1.0
         if method == "_fold":
-            hanging.run(lambda: one_device(hanging.collector, 1))
+            hanging.run(lambda: one_device(world.collector, 1))
             assert hanging.marked == ["[]"], "no report has a transaction of its own for the mark"
         else:
-            one_device(hanging.collector, 1)
-            clock.set(2 * STEP + LATENESS + 1.0)
-            hanging.run(hanging.collector.tick)
-            assert json.loads(hanging.marked[0] or "") == [[*place, 1]], "the mark is stored before the code is called"
+            one_device(world.collector, 1)
+            world.clock.set(after)
+            hanging.run(world.collector.tick)
+            mark = [world.collection.collection_id, "theirs", 1]
+            assert json.loads(hanging.marked[0] or "") == [mark], "the mark is stored before the code is called"
         assert hanging.codes == [1]
-        again = start(reopen(), clock)
-        assert again.failed == {tuple(place): watching.WHY}
-        clock.set(2 * STEP + LATENESS + 1.0)
-        again.tick()
-        assert [step for step, _ in released(again, "ours")] == [1]
-        again.warm_up()  # without the question that hangs
+        world = two(reopen)
+        assert failed(world) == {"theirs": watching.WHY}
+        assert [step for step, _ in counted(world.at(after), "ours")] == [1]
+        world.collector.warm_up()  # without the question that hangs
         hanging.go_on.set()
         hanging.thread.join(60)
-    after_a_crash = start(reopen(), clock)
-    assert set(after_a_crash.failed) == {tuple(place)}, "only an end in order has it tried again"
-    after_a_crash.watchdog.stopped_in_order()
-    repaired = start(reopen(), clock)
-    assert repaired.failed == {}
-    assert [step for step, _ in released(repaired, "theirs")] == [1]
+    assert set(failed(world.begin())) == {"theirs"}, "only an end in order has it tried again"
+    world.collector.watchdog.stopped_in_order()
+    assert failed(world.begin()) == {}
+    assert [step for step, _ in counted(world, "theirs")] == [1]
 
 
 def test_a_writer_that_hangs_before_its_first_turn_is_seen(monkeypatch: pytest.MonkeyPatch):
@@ -237,81 +217,69 @@ def test_a_writer_that_hangs_before_its_first_turn_is_seen(monkeypatch: pytest.M
 
 
 def test_a_mark_costs_one_transaction_for_a_closing_step_and_none_for_our_own(monkeypatch: pytest.MonkeyPatch):
-    from hubbub.service.store.sqlite import SqliteStore
-
-    store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
-    collector = start(store, clock)
+    world = two()
     made: list[StoreChanges] = []
-    commit = store.commit
-    monkeypatch.setattr(store, "commit", lambda changes: made.append(changes) or commit(changes))
+    commit = world.store.commit
+    monkeypatch.setattr(world.store, "commit", lambda changes: made.append(changes) or commit(changes))
     for seed in range(5):
-        one_device(collector, seed)
-        collector.tick()
+        one_device(world.collector, seed)
+        world.collector.tick()
     assert [changes.calling for changes in made] == [None] * 5
     made.clear()
-    clock.set(2 * STEP + LATENESS + 1.0)
-    collector.tick()
+    world.at(2 * STEP + LATE + 1.0)
     # Before the code of theirs; and after it, with all else that the tick stores.
     assert [changes.calling is not None for changes in made] == [True, True]
-    assert json.loads(store.calling() or "") == []
+    assert json.loads(world.store.calling() or "") == []
 
 
-def test_code_in_which_a_process_ended_once_is_tried_again_and_then_set_aside(reopen: Callable[[], Store]):
+def test_code_in_which_a_process_ended_once_is_tried_again_and_then_set_aside(reopen: Reopen):
     """A kill or a power failure may come at any time; code that crashes the process does so again."""
-    clock = ManualClock(STEP + 1.0)
-    collector = start(reopen(), clock)
-    (collection,) = collector.collections.values()
-    theirs = collection.collection_id, "theirs"
-    collector.watchdog.mark(theirs)  # and here the process ends
-    second = start(reopen(), clock)
-    assert second.failed == {}
-    clock.set(2 * STEP + LATENESS + 1.0)
-    second.tick()  # a step is closed: the code returns
-    second.watchdog.mark(theirs)
-    third = start(reopen(), clock)
-    assert third.failed == {}
-    third.watchdog.mark(theirs)  # the code that starts a question has returned; the code that closes a step has not
-    assert set(start(reopen(), clock).failed) == {theirs}
+    world = two(reopen)
+    theirs = world.collection.collection_id, "theirs"
+    world.collector.watchdog.mark(theirs)  # and here the process ends
+    assert failed(world.begin()) == {}
+    world.at(2 * STEP + LATE + 1.0)  # a step is closed: the code returns
+    world.collector.watchdog.mark(theirs)
+    assert failed(world.begin()) == {}
+    world.collector.watchdog.mark(theirs)  # what starts a question has returned; what closes a step has not
+    assert set(failed(world.begin())) == {"theirs"}
 
 
-def test_questions_that_hang_one_after_the_other_are_all_set_aside(reopen: Callable[[], Store]):
-    clock = ManualClock(STEP + 1.0)
-    collector = start(reopen(), clock)
-    (collection,) = collector.collections.values()
+def test_questions_that_hang_one_after_the_other_are_all_set_aside(reopen: Reopen):
+    world = two(reopen)
     for question in ("theirs", "ours"):
-        watchdog = Watchdog()
-        watchdog.attach(reopen(), {})
-        watchdog._mark_for_sure((collection.collection_id, question))
-    assert {question for _, question in start(reopen(), clock).failed} == {"theirs", "ours"}
+        ended_in(reopen(), (world.collection.collection_id, question))
+    assert set(failed(world.begin())) == {"theirs", "ours"}
+
+
+def ended_in(store: Store, question: tuple[str, str]) -> None:
+    """Leave the mark of a process that the watchdog ended while the code of a question ran."""
+    watchdog = Watchdog()
+    watchdog.attach(store, {})
+    watchdog._mark_for_sure(question)
 
 
 def test_a_study_that_hangs_is_set_aside_until_the_collector_stops_in_order(
-    monkeypatch: pytest.MonkeyPatch, reopen: Callable[[], Store]
+    monkeypatch: pytest.MonkeyPatch, reopen: Reopen
 ):
-    often, clock = study_collection(every=4 * ROUND), ManualClock(float(START))
-    collector = start_collector(reopen(), clock, often)
-    (era,) = collector.store.running_studies(often.collection_id)
-    collector.watchdog._mark_for_sure(era.key[:2])
+    world = World(study_collection(every=4 * ROUND), START, reopen)
+    (era,) = world.store.running_studies(world.collection.collection_id)
+    ended_in(world.store, era.key[:2])
     called: list[Any] = []
     with monkeypatch.context() as patched:
         patched.setattr(CommonQuestion, "protocol", lambda *given, **options: called.append(given))
-        again = start_collector(reopen(), clock, often)
-        again.warm_up()
+        world.begin().collector.warm_up()
         for _ in range(2):
-            clock.advance(4 * ROUND)
-            again.tick()
+            world.wait(4 * ROUND)
         assert called == []
-    assert stops(told(again, often)) == [(0, watching.WHY)]
-    assert again.failed == {era.key[:2]: watching.WHY}
-    again.watchdog.stopped_in_order()
-    clock.advance(4 * ROUND)
-    repaired = start_collector(reopen(), clock, often)
-    assert [run.first for run in repaired.store.running_studies(often.collection_id)] == [3]
+    assert stops(world.rows("common")) == [(0, watching.WHY)]
+    assert failed(world) == {"common": watching.WHY}
+    world.collector.watchdog.stopped_in_order()
+    world.clock.advance(4 * ROUND)
+    assert [run.first for run in world.begin().store.running_studies(world.collection.collection_id)] == [3]
 
 
 def test_the_first_call_of_a_studys_code_is_watched(monkeypatch: pytest.MonkeyPatch):
-    from hubbub.service.store.sqlite import SqliteStore
-
     watchdog, seen = Watchdog(), list[str]()
     protocol = CommonQuestion.protocol
 
@@ -320,5 +288,5 @@ def test_the_first_call_of_a_studys_code_is_watched(monkeypatch: pytest.MonkeyPa
         return protocol(*given, **options)
 
     monkeypatch.setattr(CommonQuestion, "protocol", watched)
-    start_collector(SqliteStore(":memory:"), ManualClock(float(START)), watchdog=watchdog)
+    World(study_collection(), START, watchdog=watchdog)
     assert set(seen) == {"the question common of study"}

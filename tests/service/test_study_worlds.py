@@ -4,27 +4,24 @@ Whatever time does, whoever answers, wherever a process dies: what is closed nev
 every release is what its protocol says of what is stored, and a run that ended stays so.
 """
 
-from __future__ import annotations
-
 import json
+from dataclasses import replace
 from itertools import groupby
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hubbub import Random, Sketch
-from hubbub.collection import ManualClock
+from hubbub import Sketch
 from hubbub.protocols.driver import Conversation, Count, Release
-from hubbub.service.collector.collector import Collector
-from hubbub.service.rounds.counts import read_count
 from hubbub.service.rounds.question_run import QuestionRun
-from hubbub.service.rounds.releases import release_row, same_release
+from hubbub.service.rounds.releases import read_count, same_release
 from hubbub.service.store.base import EraRow
 from tests.service.once_world import Crash, Crashing
-from tests.service.study_world import KEYS, ROUND, START, Crowd, study_collection
+from tests.service.study_world import ROUND, START, WordCrowd, study_collection
+from tests.shared.in_process import World, as_row, rows_in
 
-CROWD = Crowd(160)
+CROWD = WordCrowd(160)
 COLLECTION = study_collection(stream=True, step=4 * ROUND, every=4 * ROUND)
 ID = COLLECTION.collection_id
 
@@ -33,24 +30,21 @@ CRASHES = st.integers(0, 40).map(lambda fuse: ("crash", fuse))
 OTHERS = st.sampled_from([("send", 0), ("send", 0), ("tick", 0), ("tick", 0), ("restart", 0)])
 
 
-class World:
+class StudyWorld(World):
     """One store through many lives of a collector."""
 
     def __init__(self) -> None:
-        self.store, self.clock = Crashing(), ManualClock(START - 20.0)
+        self.crashing = Crashing()
+        super().__init__(COLLECTION, START - 20.0, self.crashing)
         self.accepted = 0
         self.finals: dict[str, bytes] = {}
         self.ended: set[tuple[str, str, int]] = set()
-        self.collector = self._begun()
-
-    def _begun(self) -> Collector:
-        return Collector([COLLECTION], self.store, clock=self.clock, keys=KEYS, rng=Random(seed=1))
 
     def do(self, what: str, number: int) -> None:
         if what == "wait":
             self.clock.advance(number)
         elif what == "crash":
-            self.store.fuse = number
+            self.crashing.fuse = number
         else:
             try:
                 if what == "send":
@@ -58,32 +52,32 @@ class World:
                 elif what == "tick":
                     self.collector.tick()
                 else:
-                    self.collector = self._begun()
+                    self.begin()
             except Crash:
-                self.store.fuse = None
-                self.collector = self._begun()
-        self.store.fuse = self.store.fuse if what == "crash" else None
+                self.crashing.fuse = None
+                self.begin()
+        self.crashing.fuse = self.crashing.fuse if what == "crash" else None
         self.look()
 
     def look(self) -> None:
         """What is closed never changes, and what ended stays so."""
-        rows = self.store._read("SELECT ask, data FROM asks JOIN sketches USING (collection, ask) WHERE final = 1")
+        rows = rows_in(self.store, "SELECT ask, data FROM asks JOIN sketches USING (collection, ask) WHERE final = 1")
         now = {ask: bytes(data) for ask, data in rows}
         assert now.items() >= self.finals.items(), "a closed sketch changed"
         self.finals = now
-        eras = self.store._read("SELECT question, first, running FROM eras WHERE question = 'common'")
+        eras = rows_in(self.store, "SELECT question, first, running FROM eras WHERE question = 'common'")
         ended = {(question, first, 0) for question, first, running in eras if not running}
         assert ended >= self.ended, "a run began anew"
         self.ended = ended
 
     def reckon(self) -> None:
-        self.store.fuse = None
-        stored = self.store._read("SELECT data FROM sketches")
+        self.crashing.fuse = None
+        stored = rows_in(self.store, "SELECT data FROM sketches")
         total = sum(Sketch.from_bytes(bytes(data)).n for (data,) in stored)
         assert self.store.counts()[ID, "accepted"] == total >= self.accepted, "lost, or counted twice"
-        for question, first, arithmetic in self.store._read("SELECT question, first, arithmetic FROM eras"):
+        for question, first, arithmetic in rows_in(self.store, "SELECT question, first, arithmetic FROM eras"):
             self._replayed(EraRow(ID, question, first, arithmetic))
-        self._begun()  # which replays all of it itself
+        self.begin()  # which replays all of it itself
 
     def _replayed(self, era: EraRow) -> None:
         """The protocol, told what is stored by nobody but this test, says what is stored."""
@@ -98,7 +92,8 @@ class World:
                     return
                 if study and "stopped" in json.loads(row.payload) and message.stopped is None:
                     return  # the collector stopped it
-                assert same_release(row, _row(message, era, step, number)), "a release that is not the protocol's"
+                told = as_row(COLLECTION, era.question, replace(message, step=step), number)
+                assert same_release(row, told), "a release that is not the protocol's"
                 number, counts, step = (number + 1, counts, step) if study else (0, 0, step + 1)
                 conversation.listen()
             elif isinstance(message, Count):
@@ -118,15 +113,8 @@ class World:
         assert not rounds
 
 
-def _row(release: Release, era: EraRow, step: int, number: int):
-    from dataclasses import replace
-
-    fields = {"collection": ID, "question": era.question, "time": 0.0, "minimum_batch": 20, "number": number}
-    return release_row(replace(release, step=step), **fields)
-
-
-def world(acts: list[tuple[str, int]]) -> World:
-    run_world = World()
+def world(acts: list[tuple[str, int]]) -> StudyWorld:
+    run_world = StudyWorld()
     for what, number in acts:
         run_world.do(what, number)
     run_world.reckon()
@@ -155,12 +143,12 @@ def test_a_world_in_which_all_goes_well_has_all_of_it():
     for _ in range(12):
         acts += [("send", 0), ("wait", ROUND + 10 if len(acts) < 4 else ROUND), ("tick", 0), ("restart", 0)]
     run_world = world(acts)
-    runs = run_world.store._read("SELECT step, withheld FROM releases WHERE question = 'common' ORDER BY step")
+    runs = rows_in(run_world.store, "SELECT step, withheld FROM releases WHERE question = 'common' ORDER BY step")
     assert [step for step, _ in runs] == [0, 1, 2]
-    steps = run_world.store._read("SELECT step FROM releases WHERE question = 'tested' ORDER BY step")
+    steps = rows_in(run_world.store, "SELECT step FROM releases WHERE question = 'tested' ORDER BY step")
     assert len(steps) >= 2
-    assert run_world.store._read("SELECT COUNT(*) FROM candidate_counts")[0][0] >= 5
-    assert {part for (part,) in run_world.store._read("SELECT DISTINCT part FROM asks")} == {0, 1}
+    assert rows_in(run_world.store, "SELECT COUNT(*) FROM candidate_counts")[0][0] >= 5
+    assert {part for (part,) in rows_in(run_world.store, "SELECT DISTINCT part FROM asks")} == {0, 1}
 
 
 def test_it_finds_sketches_that_are_taken_for_each_other(monkeypatch: pytest.MonkeyPatch):

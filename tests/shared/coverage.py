@@ -1,7 +1,5 @@
 """The verdict on how often intervals held the truth."""
 
-from __future__ import annotations
-
 from scipy.stats import binom
 
 if __name__ == "coverage":  # this folder is on the path of some tests, where numba looks for the package of that name

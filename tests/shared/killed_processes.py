@@ -4,8 +4,6 @@ A crash script has functions of a folder and a count, such as `points`; `main` c
 prints a `CrashResult` as JSON. A test calls it by `run_script`, in a process of its own, which forks for each death.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -32,7 +30,8 @@ def run_script(script: Path, kind: str, count: int, *options: str) -> dict[str, 
     with tempfile.TemporaryDirectory(dir=SHELF) as folder:
         command = [sys.executable, str(script), kind, folder, str(count), *options]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
+    sys.stderr.write(run.stderr)  # shown of a test that fails
+    assert run.returncode == 0
     result: dict[str, Any] = json.loads(run.stdout)
     return result
 
@@ -116,7 +115,7 @@ def kill_at_points(
         path, log = folder / f"{number}", folder / f"{number} log"
 
         def killed(point: int = point, path: Path = path, log: Path = log) -> None:
-            with_ticks(_killed_after(point), lambda: life(path, log), folders, instructions)
+            with_ticks(killed_after(point), lambda: life(path, log), folders, instructions)
 
         _, status = os.waitpid(fork(killed), 0)
         deaths += os.WIFSIGNALED(status)
@@ -126,6 +125,11 @@ def kill_at_points(
         if path.is_dir():  # a thousand folders would fill a disk in memory
             shutil.rmtree(path)
     return deaths, wrong
+
+
+def sent_lines(log: Path) -> list[dict[str, Any]]:
+    """What a life wrote to its log: the lines of JSON that are whole."""
+    return [json.loads(line) for line in log.read_bytes().split(b"\n")[:-1]] if log.exists() else []
 
 
 def race_two(work: Callable[[], object]) -> list[int]:
@@ -143,7 +147,8 @@ def race_two(work: Callable[[], object]) -> list[int]:
     return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
 
 
-def _killed_after(ticks: int) -> Callable[[], None]:
+def killed_after(ticks: int) -> Callable[[], None]:
+    """A function that kills the process when it is called once more than this number of times."""
     remaining = ticks
 
     def tick() -> None:

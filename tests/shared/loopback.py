@@ -1,7 +1,5 @@
 """Requests to an application in this process, which is started and stopped as by a server."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
@@ -28,6 +26,10 @@ class Loopback:
             return await self._client.request(method, path, content=body, headers=headers)
 
         return asyncio.run_coroutine_threadsafe(ask(), self._loop).result(60)
+
+    def to(self, app: ASGIApp) -> "Loopback":
+        """A client of another application, which needs no start."""
+        return Loopback(app, self._loop)
 
     def get(self, path: str, **more: Any) -> httpx.Response:
         return self.request("GET", path, **more)

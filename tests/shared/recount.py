@@ -1,7 +1,5 @@
 """A recount of what a device told an adversarial server, by what was sent and by the signed documents alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

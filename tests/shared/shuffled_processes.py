@@ -1,6 +1,4 @@
-"""A collector and two shufflers as processes of their own, each of which can be killed and begun again."""
-
-from __future__ import annotations
+"""A collector and some shufflers as processes of their own, each of which can be killed and begun again."""
 
 import json
 import os
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.authoring import load_collection
-from hubbub.client.transport import HttpTransport
+from hubbub.client.upload import HttpTransport
 from hubbub.service.http.key_folder import KeyFolder
 from hubbub.shuffler.config import ShufflerKeys
 
@@ -26,12 +24,15 @@ signing_key = "{signing_key}"
 
 
 class ShuffledProcesses:
-    """The programs of a collection, whose file is `text` with a place for the collector's key."""
+    """The programs of a collection, whose file is `text` with a place for the collector's key.
 
-    def __init__(self, folder: Path, text: str) -> None:
+    If its trust is "oblivious", a homomorphic key is made too.
+    """
+
+    def __init__(self, folder: Path, text: str, *, shufflers: int = 2) -> None:
         self.folder = folder
         self.running: dict[str, Any] = {}
-        keys = [ShufflerKeys.generate() for _ in range(2)]
+        keys = [ShufflerKeys.generate() for _ in range(shufflers)]
         opened = [socket.socket() for _ in keys]
         for each in opened:
             each.bind(("127.0.0.1", 0))
@@ -41,11 +42,17 @@ class ShuffledProcesses:
         self.urls = [f"http://127.0.0.1:{port}" for port in ports]
         self.secrets = KeyFolder(folder / "keys")
         text = text.replace("COLLECTOR", self.secrets.onion_key().public.hex())
+        if 'trust = "oblivious"' in text:
+            public = self.secrets.homomorphic_key().public
+            numbers = "".join(f'{name} = "{getattr(public, name):x}"\n' for name in ("modulus", "g", "h"))
+            text += f"[shuffle.homomorphic_key]\n{numbers}subgroup_bits = {public.subgroup_bits}\n"
         text += "".join(SHUFFLER.format(url=url, **key.public()) for url, key in zip(self.urls, keys, strict=True))
         (folder / "collection.toml").write_text(text)
         self.collection = load_collection(folder / "collection.toml")
-        told = self.start("collector", ["serve", str(folder / "collection.toml"), "--port", "0", *self._options()])
+        self._port = "0"
+        told = self.begin_collector()
         self.server, self.public_key = str(told["at"]), str(told["public_key"])
+        self._port = self.server.rpartition(":")[2]
         for number, (key, port) in enumerate(zip(keys, ports, strict=True)):
             key.save(folder / f"{number}.key")
             (folder / f"{number}.toml").write_text(
@@ -56,6 +63,12 @@ class ShuffledProcesses:
 
     def _options(self) -> list[str]:
         return ["--keys", str(self.secrets.path), "--store", f"sqlite:///{self.folder}/store.db"]
+
+    def begin_collector(self) -> dict[str, Any]:
+        """Start the collector, or start it again where it was."""
+        return self.start(
+            "collector", ["serve", str(self.folder / "collection.toml"), "--port", self._port, *self._options()]
+        )
 
     def begin(self, number: int) -> None:
         """Start a shuffler, or start it again."""

@@ -7,8 +7,6 @@ The mechanisms' reports are all of different lengths, so that what was sent says
 is as good as open: what was sent says which permanent answer it came from.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json
@@ -21,7 +19,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub import OUE, BasicRappor
 from hubbub.collection import Keys
 from hubbub.collection.terms import entry_bytes, frame_bytes
+from hubbub.core.event import Event
 from hubbub.ledger.promise import Budget
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.protocols.ask import CIRCLE
 from hubbub.protocols.changes.stream import ChangeStream
 
@@ -58,25 +58,24 @@ class Known:
         return hashlib.sha256(spell(self.spec).encode()).hexdigest()[:32]
 
 
-def _plain(at: int, epsilon: float) -> Known:
-    mechanism = OUE(epsilon=epsilon, domain=8 * (at + 1))
-    return Known(plain(mechanism.spec()), mechanism.event().spent, at + 1)
+def _known(mechanism: ReportFormat, event: Event, size: int, **changed: int) -> Known:
+    return Known({**plain(mechanism.spec()), **changed}, event.spent, size)
 
 
 def _memo(at: int, epsilon: float) -> Known:
-    size = MEMO_BITS + 8 * at
-    mechanism = BasicRappor(epsilon=epsilon, domain=size)
+    mechanism = BasicRappor(epsilon=epsilon, domain=MEMO_BITS + 8 * at)
     top = (1 << mechanism.width) - 1
-    return Known({**plain(mechanism.spec()), "keep": top, "lift": 1}, mechanism.permanent_event().spent, size // 8)
+    return _known(mechanism, mechanism.permanent_event(), MEMO_BITS // 8 + at, keep=top, lift=1)
 
 
 def _stream(at: int, epsilon: float) -> Known:
     mechanism = ChangeStream(epsilon=epsilon, dimension=40 + at, steps=HORIZON, changes=3, one=True)
-    return Known(plain(mechanism.spec()), mechanism.event().spent, 42 + at)
+    return _known(mechanism, mechanism.event(), 42 + at)
 
 
 HORIZON = 6
-PLAIN = [_plain(at, epsilon) for at, epsilon in enumerate((0.25, 0.5, 1.0, 2.0, 4.0, 9.0))]
+ORACLES = [OUE(epsilon=epsilon, domain=8 * (at + 1)) for at, epsilon in enumerate((0.25, 0.5, 1.0, 2.0, 4.0, 9.0))]
+PLAIN = [_known(oracle, oracle.event(), at + 1) for at, oracle in enumerate(ORACLES)]
 MEMOS = [_memo(at, epsilon) for at, epsilon in enumerate((1.0, 2.5))]
 STREAMS = [_stream(at, epsilon) for at, epsilon in enumerate((0.5, 2.0))]
 BY_SIZE = {known.size: known for known in (*PLAIN, *MEMOS, *STREAMS)}

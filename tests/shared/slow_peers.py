@@ -1,7 +1,5 @@
 """Peers that answer slowly, endlessly, or not at all: real sockets of this machine."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import threading

@@ -1,48 +1,42 @@
 """A question's whole way: devices answer it, two collectors hear them, one of which begins again after every step."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
-from hubbub.client import Client, Response
-from hubbub.collection import Collection, ManualClock
+from hubbub.client import Response
+from hubbub.collection import ManualClock
 from hubbub.questions import read_collection
+from hubbub.questions.collection import Collection
 from hubbub.random.source import Random
-from tests.shared.in_process import KEYS, InProcess
+from tests.shared.in_process import InProcess
+from tests.shared.killed_processes import SHELF  # ledgers that are synced to a disk take a minute
 
 DEVICES = 24
 _TOKEN = "a token for the tests"
-_SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # ledgers that are synced to a disk take a minute
 
 
-class Twins:
+class Twins(InProcess):
     """Two collectors that hear the same; one of them is stopped and started after every step."""
 
     def __init__(self, collection: Collection, clock: ManualClock, folder: Path) -> None:
-        self.collection, self.clock, self.folder = collection, clock, folder
-        self.steady = self._open("steady")
-        self.restarted = self._open("restarted")
+        read = read_collection(json.loads(json.dumps(collection.spec())))
+        super().__init__(read, clock, folder / "steady.db")
+        self.restarted = InProcess(read, clock, folder / "restarted.db")
 
-    def _open(self, name: str) -> InProcess:
-        collection = read_collection(json.loads(json.dumps(self.collection.spec())))
-        return InProcess(collection, self.clock, self.folder / f"{name}.db")
-
-    def tick(self) -> None:
-        self.steady.collector.tick()
-        self.restarted.collector.tick()
+    def at(self, now: float) -> Self:
+        self.restarted.at(now)
+        return super().at(now)
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
         twin = self.restarted.request(method, path, headers, body) if body is not None else None
-        response = self.steady.request(method, path, headers, body)
+        response = super().request(method, path, headers, body)
         assert twin is None or json.loads(twin.body) == json.loads(response.body)
         return response
 
@@ -56,17 +50,12 @@ def answered(
     Of several fields a device has several values, or None where it records nothing.
     """
     fields = (field,) if isinstance(field, str) else field
-    with tempfile.TemporaryDirectory(dir=_SHELF) as name:
+    with tempfile.TemporaryDirectory(dir=SHELF) as name:
         folder, clock = Path(name), ManualClock(collection.opens(steps[0]))
         twins = Twins(collection, clock, folder)
-        given: dict[str, Any] = {"clock": clock, "monotonic": clock.now, "jitter": 0.0, "collection": collection.name}
-        devices = [
-            Client(folder / str(number), twins, KEYS.public, rng=Random(seed=number), **given)
-            for number in range(DEVICES)
-        ]
+        devices = [twins.device(folder / str(number), rng=Random(seed=number)) for number in range(DEVICES)]
         for step in steps:
-            clock.set(collection.opens(step) + 0.1 * collection.step_seconds)
-            twins.tick()
+            twins.at(collection.opens(step) + 0.1 * collection.step_seconds)
             for number, client in enumerate(devices):
                 given_values = (value(number),) if isinstance(field, str) else value(number)
                 for recorded, held in zip(fields, given_values, strict=True):
@@ -76,14 +65,13 @@ def answered(
                 assert client.upload() == 1
             clock.set(collection.opens(step) + 0.9 * collection.step_seconds)
             twins.restarted.restart()
-        clock.set(collection.opens(steps[-1] + 1) + collection.lateness_seconds + 1)
-        twins.tick()
-        collectors = twins.steady.collector, twins.restarted.collector
+        twins.at(collection.opens(steps[-1] + 1) + collection.lateness_seconds + 1)
+        collectors = twins.collector, twins.restarted.collector
         steady, restarted = (each.releases(collection.name, question, first=0, last=99, most=99) for each in collectors)
         assert [(row.step, row.payload) for row in steady] == [(row.step, row.payload) for row in restarted]
         for client in devices:
             assert client._current.collection is not None
-            assert not client._current.collection.knows_kinds
+            assert not hasattr(client._current.collection, "questions")
             client.close()
         yield [json.loads(row.payload) for row in restarted], site(collectors[1])
         for collector in collectors:
@@ -92,14 +80,14 @@ def answered(
 
 def site(collector: Any) -> Callable[[str], httpx.Response]:
     """The API and every page of a collector, to someone who has the token."""
-    from hubbub.dashboard.app import ServiceReader
     from hubbub.dashboard.pages import routes
+    from hubbub.dashboard.reader import Reader
     from hubbub.service.http.problems import Tokens
     from hubbub.service.http.server import create_app
     from hubbub.service.http.service import Service
 
     service = Service(collector)
-    site = create_app(service, Tokens([_TOKEN]), routes=routes(ServiceReader(service)))
+    site = create_app(service, Tokens([_TOKEN]), routes=routes(Reader(service)))
 
     async def fetch(path: str) -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(site), base_url="http://here") as client:

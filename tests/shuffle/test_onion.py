@@ -1,11 +1,15 @@
-"""Sequential shuffling: layers, orders, fakes, and what a shuffler can do unseen."""
+"""Sequential shuffling: layers, orders, fakes, what a shuffler can do unseen; reports as numbers, and back."""
 
 import numpy as np
 import pytest
 
+import hubbub as hb
 from hubbub import Random
 from hubbub.core.errors import DecodeError, InvalidValue
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.shuffle.onion import LAYER_BYTES, OnionKey, missing_checks, peel, shuffle_onions, wrap
+from hubbub.shuffle.report_numbers import from_numbers, to_numbers, uniform_reports
 
 BATCH = "emoji.1.popular.0.7"
 
@@ -41,7 +45,7 @@ def test_the_reports_come_out_with_the_fakes_in_another_order(keys):
 
 
 def test_no_layer_opens_elsewhere(keys):
-    onion = onions_of(np.uint64([7]), keys)
+    onion = onions_of(np.array([7], "u8"), keys)
     assert peel(onion, keys[0], BATCH, place=0).unreadable == 0
     for key, batch, place in [(keys[1], BATCH, 0), (keys[0], "another", 0), (keys[0], BATCH, 1)]:
         assert peel(onion, key, batch, place=place) == ([], 1, 0)
@@ -50,14 +54,14 @@ def test_no_layer_opens_elsewhere(keys):
 
 
 def test_a_report_that_comes_twice_counts_once(keys):
-    onions = onions_of(np.uint64([7, 8]), keys)
+    onions = onions_of(np.array([7, 8], "u8"), keys)
     assert peel([*onions, onions[0]], keys[0], BATCH, place=0).repeated == 1
 
 
 def test_batches_below_the_minimum_go_nowhere(keys):
     with pytest.raises(InvalidValue, match="at least 3"):
         shuffle_onions(
-            onions_of(np.uint64([7, 8]), keys), keys[0], BATCH, place=0, rest=[], least=3, rng=Random(seed=1)
+            onions_of(np.array([7, 8], "u8"), keys), keys[0], BATCH, place=0, rest=[], least=3, rng=Random(seed=1)
         )
 
 
@@ -91,3 +95,56 @@ def test_keys_are_checked_and_not_shown():
         OnionKey(b"short")
     with pytest.raises(InvalidValue, match="route"):
         wrap(b"report", [b"short"], BATCH)
+
+
+N = 40_000
+NAMES = ["a", "b", "c", "d", "e"]
+ORACLES = [
+    hb.GRR(epsilon=3.0, domain=NAMES),
+    hb.OLH(epsilon=3.0, domain=300),
+    hb.SOLH(epsilon=3.0, domain=300, buckets=16),
+]
+
+
+@pytest.mark.parametrize(
+    "mechanism", [hb.GRR(epsilon=1.0, domain=10), hb.GRR(epsilon=3.0, domain=60_000), hb.SOLH(epsilon=2.0, domain=99)]
+)
+def test_numbers_come_back_as_they_were_and_cover_all_sizes(mechanism):
+    reports = mechanism.randomize(np.zeros(4000, dtype=np.int64), hb.Random(seed=1))
+    numbers = to_numbers(mechanism, reports, hb.Random(seed=2))
+    assert mechanism.accumulate(from_numbers(mechanism, numbers)) == mechanism.accumulate(reports)
+    # The highest four bits are uniform, as of any number: chi2 of 15 degrees of freedom, p = 1e-4 at 44.3.
+    counts = np.bincount(numbers >> np.uint64(60), minlength=16)
+    assert ((counts - 250) ** 2 / 250).sum() < 44.3
+    every = hb.Random(seed=3).uint64(1000)
+    mechanism.check(from_numbers(mechanism, every))
+
+
+def test_what_has_no_numbers():
+    oue = hb.OUE(epsilon=1.0, domain=3)
+    with pytest.raises(InvalidValue, match="SOLH or GRR"):
+        to_numbers(oue, oue.randomize([1], hb.Random(seed=1)), hb.Random(seed=2))
+    with pytest.raises(DecodeError, match="numbers"):
+        from_numbers(hb.GRR(epsilon=1.0, domain=3), np.arange(3))
+
+
+def furthest(oracle: FrequencyOracle, reports: Reports) -> float:
+    """By how many standard deviations the support of some values is off what uniform reports give each of them."""
+    expected = 1 / (oracle.size if isinstance(oracle, hb.GRR) else oracle.buckets)  # type: ignore[attr-defined]
+    supports = oracle.accumulate(reports).counts[:5]
+    return float(np.abs((supports - N * expected) / np.sqrt(N * expected * (1 - expected))).max())
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: type(oracle).__name__)
+def test_every_value_is_supported_as_often_as_chance_says(oracle: FrequencyOracle) -> None:
+    """Five values within 4.9 deviations: by chance it fails in one of 200,000 runs. Reports of people are far off."""
+    reports = uniform_reports(oracle, N, hb.Random(seed=5))
+    assert furthest(oracle, reports) < 4.9
+    planted = oracle.randomize(oracle.example_values(1) * N, hb.Random(seed=5))
+    assert furthest(oracle, planted) > 4.9
+    assert len(uniform_reports(oracle, 0, hb.Random(seed=5))) == 0
+
+
+def test_other_mechanisms_have_no_uniform_fakes() -> None:
+    with pytest.raises(InvalidValue, match="whose fakes are uniform"):
+        uniform_reports(hb.OUE(epsilon=1.0, domain=3), 1, hb.Random(seed=1))

@@ -6,8 +6,6 @@ A commit has two moments, before and after it; it dies at the NUMBER-th moment, 
 it for everything that it would ask of the network.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -81,8 +79,8 @@ def main() -> None:
             if what == "take":
                 receipt = hop.take(given[0], bytes.fromhex(given[1]))
                 say({"done": [receipt.accepted, receipt.duplicates, receipt.rejected]})
-            elif what == "receive":
-                say({"done": hop.receive(bytes.fromhex(given))})
+            elif what in ("receive", "receive_message"):
+                say({"done": getattr(hop, what)(bytes.fromhex(given))})
             else:
                 done = getattr(hop, what)()
                 say({"done": done, "moments": store.moments})

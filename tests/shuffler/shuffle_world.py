@@ -1,82 +1,39 @@
 """A collection whose reports are shuffled: devices, shufflers and a collector in one process, on one clock."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import asdict
 
 from hubbub.authoring import load_collection
 from hubbub.client import Client, Response, Unreachable
-from hubbub.client.upload import OnionReports
-from hubbub.collection import Collection, Keys, ManualClock
+from hubbub.client.upload import sealer_for
+from hubbub.collection import Keys, ManualClock
 from hubbub.collection.names import AnswerName
+from hubbub.questions.collection import Collection
 from hubbub.random.source import Random
+from hubbub.service.base.limits import RefusedRequest
 from hubbub.service.collector.collector import Collector
 from hubbub.service.http.problems import problem_of
-from hubbub.service.ingest.frames import RefusedRequest
 from hubbub.service.store import open_store
+from hubbub.shuffle.dgk import DGKPrivate
 from hubbub.shuffle.onion import OnionKey
+from hubbub.shuffler.batch_states import HopTransport
 from hubbub.shuffler.config import ShufflerKeys
 from hubbub.shuffler.hop import ShufflerHop
 from hubbub.shuffler.store import ShufflerStore
 from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
+from tests.shared.asks import randomizer
+from tests.shared.small_collections import THEME, collection_text
 
 KEYS = Keys(b"k" * 32)
 HOUR = 3600
-NOW = 7 * HOUR + 60.0
-TEXT = """
-name = "survey"
-version = {version}
-title = "A survey"
-trust = "shuffle"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-user = 100.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 2.0
-
-[shuffle]
-collector_key = "{collector}"
-delta = 1e-6
-least = {least}
-fakes = {fakes}
-"""
-SHUFFLER = """
-[[shuffle.shufflers]]
-url = "{url}"
-encryption_key = "{encryption_key}"
-signing_key = "{signing_key}"
-"""
-
-
-def shuffled_text(
-    shufflers: Iterable[tuple[str, ShufflerKeys]],
-    collector: OnionKey,
-    *,
-    least: int = 20,
-    fakes: int = 5,
-    version: int = 1,
-    text: str = TEXT,
-) -> str:
-    """The file of a collection with these shufflers."""
-    head = text.format(collector=collector.public.hex(), least=least, fakes=fakes, version=version)
-    return head + "".join(SHUFFLER.format(url=url, **keys.public()) for url, keys in shufflers)
+PEOPLE = ["dark" if number % 4 else "light" for number in range(40)]
+"""What people hold, unless a test says otherwise."""
+POPULAR = {"kind": "histogram", "field": "theme", "epsilon": 2.0}
 
 
 class Calling:
@@ -99,16 +56,15 @@ class ShuffleWorld:
         folder: Path | None = None,
         *,
         shufflers: int = 2,
-        seed: int = 1,
         now: float = 7 * HOUR + 60.0,
+        homomorphic_key: DGKPrivate | None = None,
         **text: Any,
     ) -> None:
-        self.folder, self.rng = folder, Random(seed=seed)
+        self.rng, self.homomorphic_key = Random(seed=1), homomorphic_key
         self.keys = [ShufflerKeys.generate() for _ in range(shufflers)]
         self.urls = [f"http://shuffler-{number}.example" for number in range(shufflers)]
-        self.onion_key, self.signing = OnionKey.generate(), KEYS
-        self.given = text
-        self.collection: Collection = load_collection(self.text())
+        self.onion_key = OnionKey.generate()
+        self.collection: Collection = load_collection(self.text(**text))
         self.clock = ManualClock(now)
         self.store = open_store("sqlite:///:memory:")
         self.collector = self.collect()
@@ -120,29 +76,45 @@ class ShuffleWorld:
         self.tamper: Callable[[str, str, str, bytes | None], bytes | None] = lambda to, method, path, body: body
         self.down: set[str] = set()
         self.collector_answers: Callable[[str, Mapping[str, str], bytes | None], Response] = self._collector
-        self.hops = [self.hop(number) for number in range(shufflers)]
+        self.hops: list[Any] = [self.hop(number) for number in range(shufflers)]
+        """Shufflers; a test may put others in their place, which have the same methods."""
         for hop in self.hops:
             hop.refresh()
 
-    def text(self, **changes: Any) -> str:
-        return shuffled_text(list(zip(self.urls, self.keys, strict=True)), self.onion_key, **{**self.given, **changes})
+    def text(self, *, least: int = 20, fakes: int = 5, **changes: Any) -> str:
+        """The file of the collection."""
+        shufflers = [{"url": url, **keys.public()} for url, keys in zip(self.urls, self.keys, strict=True)]
+        given: dict[str, Any] = {
+            "trust": "shuffle",
+            "privacy": {"user": 100.0, "minimum_batch": 20},
+            "fields": {"theme": THEME},
+            "questions": {"popular": POPULAR},
+            "shuffle": {
+                "collector_key": self.onion_key.public.hex(),
+                "delta": 1e-6,
+                "least": least,
+                "fakes": fakes,
+                "shufflers": shufflers,
+            },
+        }
+        if self.homomorphic_key is not None:
+            key = self.homomorphic_key.public
+            numbers = {name: f"{getattr(key, name):x}" for name in ("modulus", "g", "h")}
+            given["trust"] = "oblivious"
+            given["shuffle"]["homomorphic_key"] = {**numbers, "subgroup_bits": key.subgroup_bits}
+        return collection_text(**{**given, **changes})
 
-    def collect(self) -> Collector:
-        return Collector(
-            [self.collection], self.store, clock=self.clock, keys=KEYS, rng=self.rng, onion_key=self.onion_key
-        )
+    def collect(self, **options: Any) -> Collector:
+        """A collector that begins with the store."""
+        given: dict[str, Any] = {"clock": self.clock, "keys": KEYS, "rng": self.rng, "onion_key": self.onion_key}
+        given["homomorphic_key"] = self.homomorphic_key
+        return Collector([self.collection], self.store, **{**given, **options})
 
-    def hop(self, number: int, keys: ShufflerKeys | None = None) -> ShufflerHop:
-        return ShufflerHop(
-            self.collection.name,
-            keys or self.keys[number],
-            self.stores[number],
-            self.to("collector"),
-            KEYS.public,
-            clock=self.clock,
-            connect=self.to,
-            rng=Random(seed=f"hop {number}"),
-        )
+    def hop(self, number: int, collector: HopTransport | None = None, **options: Any) -> ShufflerHop:
+        """A shuffler that begins with its store."""
+        given: dict[str, Any] = {"clock": self.clock, "connect": self.to, "rng": Random(seed=f"hop {number}")}
+        own = "survey", self.keys[number], self.stores[number], collector or self.to("collector"), KEYS.public
+        return ShufflerHop(*own, **{**given, **options})
 
     # -- the network ------------------------------------------------------------------------------------------
 
@@ -164,8 +136,8 @@ class ShuffleWorld:
                 return self.collector_answers(path, headers, body)
             hop = self.hops[self.urls.index(who)]
             assert body is not None
-            if path == "/v1/shuffled":
-                return _ok(hop.receive(body))
+            if path in ("/v1/shuffled", "/v1/shuffling"):
+                return _ok(hop.receive(body) if path == "/v1/shuffled" else hop.receive_message(body))
             receipt = hop.take(headers["Content-Type"], body)
             rejected = [{"id": report, "reason": reason} for report, reason in receipt.rejected]
             return _ok({"accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": rejected})
@@ -188,6 +160,9 @@ class ShuffleWorld:
             collector.admit(headers["Content-Type"], body)
             return _ok({})
         parts = path.split("/")
+        if "/models/" in path:
+            content = collector.model(parts[3], parts[5])
+            return Response(404 if content is None else 200, {}, content or b"")
         if len(parts) == 6:
             document = collector.ask_of(parts[3], AnswerName.read(parts[5]))
             return Response(404, {}, b"{}") if document is None else Response(200, {}, document.body)
@@ -208,7 +183,7 @@ class ShuffleWorld:
         """What devices with these values send, each sealed as a device seals it."""
         rounds = self.collector.board.open(self.collection.collection_id, self.clock.now())
         (opened,) = (opened for opened in rounds if opened.name.question == question)
-        seal, mechanism = OnionReports(self.collection).seal, opened.ask.mechanism
+        seal, mechanism = sealer_for(self.collection, self.rng).seal, randomizer(opened.ask)
         made = []
         for value in values:
             code = self.collection.encode("theme", value)
@@ -217,12 +192,21 @@ class ShuffleWorld:
             made.append(Entry(*opened.name, report_id, seal(opened.name, opened.ask, report)))
         return made
 
-    def send(self, entries: Iterable[Entry], **changes: Any) -> list[dict[str, Any]]:
-        """Upload entries to the first shuffler, each in its own frame."""
-        return [self.post(encode_upload("survey", self.collection.version, [entry], self.size)) for entry in entries]
+    def send(self, entries: Iterable[Entry]) -> list[dict[str, Any]]:
+        """Upload entries to the shufflers that devices send to, each in its own frame."""
+        assert self.collection.shuffle is not None
+        receivers = range(len(self.collection.shuffle.receivers))
+        return [self.post(self.frame(entry, place), place) for entry in entries for place in receivers]
 
-    def post(self, frame: bytes) -> dict[str, Any]:
-        response = self.to(self.urls[0]).request("POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, frame)
+    def frame(self, entry: Entry, place: int) -> bytes:
+        """The upload of what one shuffler gets of an entry."""
+        assert self.collection.shuffle is not None
+        size = len(entry.report) // len(self.collection.shuffle.receivers)
+        piece = msgspec.structs.replace(entry, report=entry.report[place * size : (place + 1) * size])
+        return encode_upload("survey", self.collection.version, [piece], self.size)
+
+    def post(self, frame: bytes, place: int = 0) -> dict[str, Any]:
+        response = self.to(self.urls[place]).request("POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, frame)
         told: dict[str, Any] = {"status": response.status, **json.loads(response.body)}
         return told
 
@@ -230,10 +214,19 @@ class ShuffleWorld:
     def size(self) -> int:
         return self.collection.frame_bytes
 
+    def turn(self, step: int = 8) -> None:
+        """The time at which the first shuffler takes its turn, after a step."""
+        self.clock.set(step * HOUR + self.collection.accepts_for + 1)
+
     def close(self) -> None:
         """Go to the time at which the first shuffler takes its turn, and let everyone do what is due."""
-        self.clock.set((self.clock.now() // HOUR + 1) * HOUR + self.collection.accepts_for + 1)
+        self.turn(int(self.clock.now() // HOUR + 1))
         self.tick()
+
+    def step(self, values: Iterable[str] = PEOPLE) -> None:
+        """Devices send reports of these values, and everyone does what is due."""
+        self.send(self.entries(values))
+        self.close()
 
     def tick(self) -> None:
         for hop in self.hops:
@@ -246,6 +239,37 @@ class ShuffleWorld:
         self.collector.tick()
         (row,) = self.collector.releases("survey", "popular", first=0, last=1 << 40, most=1)
         return row
+
+    def released(self) -> Any:
+        """What the last release says."""
+        return json.loads(self.finish().payload)
+
+    # -- what can be seen afterwards --------------------------------------------------------------------------
+
+    def status(self, number: int = 0) -> Any:
+        """What a shuffler tells anyone of its one batch."""
+        (batch,) = self.hops[number].status()["batches"]
+        return batch
+
+    def states(self, number: int = 0) -> list[str]:
+        """The states of a shuffler's batches."""
+        return [row.state for row in self.stores[number].batches()]
+
+    def handed(self, who: str = "collector") -> bytes:
+        """The batch that a party was given."""
+        bodies = {body for to, _, path, body in self.seen if to == who and path == "/v1/shuffled"}
+        (body,) = bodies  # however often it was sent: one order, one set of fakes
+        assert body is not None
+        return body
+
+    def hand(self, who: str, body: bytes) -> Response:
+        """Hand a batch to a party."""
+        return self.to(who).request("POST", "/v1/shuffled", {}, body)
+
+    def stored(self) -> Any:
+        """What the collector stored of the one batch that it took."""
+        ((_, batch),) = self.store.shuffled_batches(self.collection.collection_id, "popular", 9)
+        return batch
 
 
 def _ok(told: Any) -> Response:

@@ -1,7 +1,5 @@
 """A shuffler that is killed at any commit loses nothing and doubles nothing: real processes, real kills."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -12,9 +10,10 @@ import pytest
 
 from hubbub.client import Unreachable
 from hubbub.service.base.limits import Receipt
-from tests.shuffler.shuffle_world import KEYS, ShuffleWorld
+from tests.shuffler.share_world import ShareWorld
+from tests.shuffler.shuffle_world import KEYS, PEOPLE, ShuffleWorld
 
-PEOPLE = 22
+VALUES = PEOPLE[:22]
 
 
 class Killed(Exception):
@@ -95,6 +94,9 @@ class HopProcess:
     def receive(self, body: bytes) -> Any:
         return self.call("receive", body.hex())
 
+    def receive_message(self, body: bytes) -> Any:
+        return self.call("receive_message", body.hex())
+
     def tick(self) -> None:
         try:
             self.call("tick")
@@ -115,11 +117,11 @@ class HopProcess:
                 pipe.close()
 
 
-def live(folder: Path, number: int, dies_at: int) -> HopProcess:
+def live(folder: Path, number: int, dies_at: int, kind: type[ShuffleWorld] = ShuffleWorld) -> HopProcess:
     """One step with a shuffler that dies once: everyone is counted, once."""
     folder.mkdir()
-    world = ShuffleWorld(folder)
-    world.hops[number] = hop = HopProcess(world, number, folder, dies_at)  # type: ignore[assignment,call-overload]
+    world = kind(folder)
+    world.hops[number] = hop = HopProcess(world, number, folder, dies_at)
     try:
         while True:
             try:
@@ -127,18 +129,16 @@ def live(folder: Path, number: int, dies_at: int) -> HopProcess:
                 break
             except Unreachable:
                 continue
-        entries = world.entries(["dark" if person % 4 else "light" for person in range(PEOPLE)])
-        for entry in entries:
-            while world.send([entry])[0]["status"] != 200:  # as devices do: the same bytes until they are acknowledged
-                pass
+        for entry in world.entries(VALUES):
+            while any(told["status"] != 200 for told in world.send([entry])):
+                pass  # as devices do: the same bytes until they are acknowledged
         world.close()
-        world.tick()
-        row = world.finish()
-        assert json.loads(row.payload)["n"] == PEOPLE
-        ((_, batch),) = world.store.shuffled_batches(world.collection.collection_id, "popular", 9)
-        assert (batch.n, batch.fakes, batch.unreadable, batch.repeated) == (PEOPLE + 10, 10, 0, 0)
-        posted = {body for who, _, path, body in world.seen if path == "/v1/shuffled" and who == "collector"}
-        assert len(posted) == 1  # however often it was sent: one order, one set of fakes
+        for _ in range(1 if kind is ShuffleWorld else 30):
+            world.tick()
+        assert world.released()["n"] == len(VALUES)
+        batch, fakes = world.stored(), 10 if kind is ShuffleWorld else 5
+        assert (batch.n, batch.fakes, batch.unreadable, batch.repeated) == (len(VALUES) + fakes, fakes, 0, 0)
+        assert world.handed()  # however often it was sent: one order, one set of fakes
         return hop
     finally:
         hop.end()
@@ -147,9 +147,9 @@ def live(folder: Path, number: int, dies_at: int) -> HopProcess:
             store.close()
 
 
-def moments(folder: Path, number: int) -> range:
+def moments(folder: Path, number: int, kind: type[ShuffleWorld] = ShuffleWorld) -> range:
     """Every moment of a run at which it may die; of the many uploads, the first and the last ones."""
-    hop = live(folder, number, 0)
+    hop = live(folder, number, 0, kind)
     assert not hop.deaths
     return range(1, hop.moments + 1)
 
@@ -165,8 +165,27 @@ def test_a_kill_loses_and_doubles_nothing(tmp_path: Path, number: int, part: flo
 @pytest.mark.parametrize("number", [0, 1], ids=["first", "second"])
 def test_a_kill_at_any_commit(tmp_path: Path, number: int) -> None:
     every = moments(tmp_path / "whole", number)
-    uploads = 2 * PEOPLE if number == 0 else 0
+    uploads = 2 * len(VALUES) if number == 0 else 0
     for moment in every:
         if uploads and 8 < moment <= uploads:
             continue  # uploads are all alike
         assert live(tmp_path / str(moment), number, moment).deaths == 1, moment
+
+
+@pytest.mark.parametrize(("number", "parts"), [(0, [0.8, 0.97]), (1, [0.85]), (2, [0.76, 0.9])])
+def test_a_kill_of_a_shuffler_of_shares_loses_and_doubles_nothing(
+    tmp_path: Path, number: int, parts: list[float]
+) -> None:
+    """In the middle of its steps, whose messages are then sent as they were."""
+    every = moments(tmp_path / "whole", number, ShareWorld)
+    for part in parts:
+        assert live(tmp_path / str(part), number, int(part * every[-1]), ShareWorld).deaths == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_kill_of_a_shuffler_of_shares_at_any_commit(tmp_path: Path, number: int) -> None:
+    every = moments(tmp_path / "whole", number, ShareWorld)
+    for moment in every:
+        if not 8 < moment <= 2 * len(VALUES):  # uploads are all alike
+            assert live(tmp_path / str(moment), number, moment, ShareWorld).deaths == 1, moment

@@ -1,7 +1,5 @@
 """The routes of a shuffler and of a collector, over ASGI: what is taken, what is refused, and what is said."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -14,7 +12,7 @@ from hubbub.service.http.server import create_app
 from hubbub.service.http.service import Service
 from hubbub.shuffler.app import ShufflerApp
 from hubbub.shuffler.spot_check import send_spot_checks
-from hubbub.wire.batches import SHUFFLED_TYPE, encode_shuffled
+from hubbub.wire.batches import SHUFFLED_TYPE, decode_shuffled, encode_shuffled
 from hubbub.wire.upload import UPLOAD_TYPE, encode_upload
 from tests.shared.loopback import Loopback, running
 from tests.shuffler.shuffle_world import KEYS, ShuffleWorld
@@ -103,12 +101,9 @@ def test_bad_batches_are_refused_by_both(web: Web) -> None:
         assert client.post("/v1/shuffled", content=b"hostile", headers=headers).status_code == 400
         assert client.post("/v1/shuffled", content=b"hostile").status_code == 415
     world.close()
-    (body,) = [body for who, _, path, body in world.seen if who == "collector" and path == "/v1/shuffled"]
-    assert body is not None
+    body = world.handed()
     again = web.collector.post("/v1/shuffled", content=body, headers={"Content-Type": SHUFFLED_TYPE})
     assert (again.status_code, again.json()["accepted"]) == (200, 40)
-    from hubbub.wire.batches import decode_shuffled
-
     other = decode_shuffled(body)
     cut = encode_shuffled(type(other)(other.collection, 1, other.answer, other.statements, other.onions[1:]))
     refused = web.collector.post("/v1/shuffled", content=cut, headers={"Content-Type": SHUFFLED_TYPE})
@@ -124,9 +119,7 @@ def test_spot_checks_are_made_with_a_token_and_sent_like_any_report(web: Web) ->
     assert web.collector.post(root, content=late, headers=allowed).status_code == 400
     sent = send_spot_checks(Over(web.collector), "survey", TOKEN, KEYS.public, 4, connect=lambda url: Over(web.first))
     assert sent == {str(web.world.answer_name): 4}
-    web.world.send(web.world.entries(["dark"] * 30))
-    web.world.close()
+    web.world.step(["dark"] * 30)
     told = web.collector.get("/v1/collections/survey/shuffled", headers=allowed).json()
-    assert told["questions"]["popular"]["batches"][0]["checks"] == 4
-    assert told["questions"]["popular"]["batches"][0]["lost_checks"] == 0
-    assert told["questions"]["popular"]["batches"][0]["people"] == 30
+    batch = told["questions"]["popular"]["batches"][0]
+    assert (batch["checks"], batch["lost_checks"], batch["people"]) == (4, 0, 30)

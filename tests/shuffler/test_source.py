@@ -1,7 +1,5 @@
 """The documents that a shuffler goes by: signed by a trusted key, of its collection, and no older ones."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,12 +9,14 @@ import pytest
 
 from hubbub.authoring.toml import EXAMPLE, load_collection
 from hubbub.client import Response
-from hubbub.client.transport import Unreachable
-from hubbub.collection import Collection, Keys, seal
+from hubbub.client.upload import Unreachable
+from hubbub.collection import Keys, SignedCollection, seal
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import DecodeError
 from hubbub.protocols.ask import Ask
+from hubbub.questions.collection import Collection
 from hubbub.shuffler.source import SignedSource
+from tests.shared.asks import first_ask
 
 OWN, FOREIGN = Keys(b"k" * 32), Keys(b"f" * 32)
 FIRST = load_collection(EXAMPLE)
@@ -33,7 +33,7 @@ class Serving:
         return Response(200, {}, self._body)
 
 
-def fetched(collection: Collection, keys: Keys = OWN, *, known: Collection | None = None) -> Collection:
+def fetched(collection: Collection, keys: Keys = OWN, *, known: Collection | None = None) -> SignedCollection:
     return SignedSource("themes", Serving(collection.spec(), keys), OWN.public).fetch(known)[0]
 
 
@@ -75,7 +75,7 @@ def test_another_collection_is_refused() -> None:
 
 
 ANSWER = AnswerName("popular", 0, 7, 1, 0)
-ASK = replace(next(FIRST.protocol("popular")), step=7)
+ASK = replace(first_ask(FIRST.protocol("popular")), step=7)
 
 
 def fetched_ask(keys: Keys = OWN, **changes: Any) -> Ask:

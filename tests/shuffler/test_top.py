@@ -1,13 +1,11 @@
 """The most common words of a collection whose reports are shuffled: found from reports that are kept, without ids."""
 
-from __future__ import annotations
-
 import json
-import time
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from hubbub.authoring import load_collection
 from hubbub.client.upload import OnionReports
 from hubbub.collection import ManualClock
 from hubbub.random.source import Random
@@ -16,60 +14,52 @@ from hubbub.service.ingest.frames import Frame
 from hubbub.service.rounds.releases import alike
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import Entry
-from tests.shuffler.shuffle_world import HOUR, TEXT, ShuffleWorld
+from tests.served import wait_for
+from tests.shared.asks import randomizer
+from tests.shuffler.shuffle_world import HOUR, KEYS, ShuffleWorld
 
 START, PEOPLE = 1_800_000_000, 240
-HANGS = 90.0  # seconds after which a test gives up, not a measure of anything
 WORDS = ("hub", "bub", "and", "of")
-TOP = (
-    TEXT.split("[fields.theme]")[0]
-    + """
-[fields.word]
-kind = "strings"
-longest = 4
-
-[questions.words]
-kind = "top"
-field = "word"
-epsilon = 4.0
-start = "2027-01-15T08:00Z"
-round = "1h"
-k = 2
-query_limit = 8192
-
-[shuffle]"""
-    + TEXT.split("[shuffle]")[1]
-)
+TOP = {
+    "kind": "top",
+    "field": "word",
+    "epsilon": 4.0,
+    "start": "2027-01-15T08:00Z",
+    "round": "1h",
+    "k": 2,
+    "query_limit": 8192,
+}
 
 
-def released(collector: Collector) -> dict[str, object]:
+def released(collector: Collector) -> dict[str, Any]:
     """What was found; a long search runs in another thread."""
-    end = time.monotonic() + HANGS
-    while not (rows := collector.releases("survey", "words", first=0, last=99, most=9)) and time.monotonic() < end:
+
+    def rows() -> list[Any]:
         collector.tick()
-        time.sleep(0.001)
-    (row,) = rows
+        return collector.releases("survey", "words", first=0, last=99, most=9)
+
+    (row,) = wait_for(rows)
     assert row.withheld is None
-    payload: dict[str, object] = json.loads(row.payload)
-    return payload
+    return json.loads(row.payload)
 
 
 def test_top_words_of_shuffled_reports() -> None:
     """Every part of the people is a batch of its own. What is found is what the same reports tell unshuffled."""
-    world = ShuffleWorld(fakes=0, least=20, text=TOP, now=START + 60.0)
+    asked: dict[str, Any] = {"fields": {"word": {"kind": "strings", "longest": 4}}, "questions": {"words": TOP}}
+    world = ShuffleWorld(fakes=0, now=START + 60.0, **asked)
     rng, chosen = Random(seed=3), np.random.default_rng(7)
     words = chosen.choice(np.array(WORDS), PEOPLE, p=[0.5, 0.3, 0.1, 0.1])
     places = chosen.integers(0, 1 << 32, PEOPLE, dtype=np.uint64)
-    plain = load_collection(world.text().replace('trust = "shuffle"', "").split("[shuffle]")[0])
+    plain = replace(world.collection, trust="local", shuffle=None)
     clock = ManualClock(START + 60.0)
-    direct = Collector([plain], SqliteStore(":memory:"), clock=clock, keys=world.signing, rng=Random(seed=1))
+    direct = Collector([plain], SqliteStore(":memory:"), clock=clock, keys=KEYS, rng=Random(seed=1))
     seal, sent = OnionReports(world.collection).seal, 0
     opened = world.collector.board.open(world.collection.collection_id, world.clock.now())
     assert len(opened) > 1
     for ask in opened:
         inside = np.flatnonzero(ask.ask.cohort.holds(places))
         codes = [[world.collection.encode("word", str(words[at]))] for at in inside]
-        reports = [ask.ask.mechanism.randomize(ask.ask.view(code), rng).to_bare() for code in codes]
+        reports = [randomizer(ask.ask).randomize(ask.ask.view(code), rng).to_bare() for code in codes]
         ids = [rng.bytes(16) for _ in reports]
         pairs = list(zip(ids, reports, strict=True))
         world.send(Entry(*ask.name, report_id, seal(ask.name, ask.ask, report)) for report_id, report in pairs)
@@ -77,13 +67,13 @@ def test_top_words_of_shuffled_reports() -> None:
         sent += len(reports)
     assert sent == PEOPLE
     world.close()
-    assert {batch["state"] for batch in world.hops[1].status()["batches"]} == {"handed"}  # type: ignore[union-attr,index,call-overload]
+    assert set(world.states(1)) == {"handed"}
     assert not world.store._read("SELECT * FROM id_pages")
     for moved, collector in ((world.clock, world.collector), (clock, direct)):
         moved.set(START + HOUR + 601.0)
         collector.tick()
     found, expected = released(world.collector), released(direct)
     assert found["labels"] == expected["labels"]
-    assert found["labels"][0] == "hub"  # type: ignore[index]
+    assert found["labels"][0] == "hub"
     assert alike(found["value"], expected["value"])
     assert alike(found["variance"], expected["variance"])

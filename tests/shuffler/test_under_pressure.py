@@ -1,7 +1,5 @@
 """Shufflers under pressure: a full disk, a clock that goes wrong, batches that are made to take memory."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from dataclasses import replace
@@ -25,13 +23,9 @@ from hubbub.shuffler.store import ShufflerStore
 from hubbub.wire.batches import decode_shuffled
 from hubbub.wire.upload import UPLOAD_TYPE, encode_upload
 from tests.shared.loopback import running
-from tests.shuffler.shuffle_world import HOUR, KEYS, TEXT, ShuffleWorld
+from tests.shuffler.shuffle_world import HOUR, KEYS, POPULAR, Calling, ShuffleWorld
 
 NAME = "survey:1:popular:0:7:1:0"
-
-
-def states(world: ShuffleWorld, number: int = 0) -> list[str]:
-    return [row.state for row in world.stores[number].batches()]
 
 
 def test_a_full_disk_is_told_and_uploads_go_on_when_there_is_room(tmp_path: Path) -> None:
@@ -66,11 +60,11 @@ def test_a_full_disk_at_the_turn_is_tried_again(tmp_path: Path) -> None:
     (pages,) = file.execute("PRAGMA page_count").fetchone()
     file.execute(f"PRAGMA max_page_count = {pages}")
     world.close()
-    assert states(world) == ["closed"]
+    assert world.states() == ["closed"]
     assert "full" in world.hops[0].trouble
     file.execute("PRAGMA max_page_count = 1000000")
     world.tick()
-    assert states(world) == ["handed"]
+    assert world.states() == ["handed"]
 
 
 def test_an_ask_of_another_shape_stops_nobody() -> None:
@@ -88,11 +82,11 @@ def test_an_ask_of_another_shape_stops_nobody() -> None:
 
     world.collector_answers = broken
     world.close()
-    assert states(world) == ["closed"]
+    assert world.states() == ["closed"]
     assert world.hops[0].trouble
     world.collector_answers = true
     world.tick()
-    assert states(world) == ["handed"]
+    assert world.states() == ["handed"]
 
 
 def test_a_clock_that_goes_back_begins_no_batch_again() -> None:
@@ -102,16 +96,15 @@ def test_a_clock_that_goes_back_begins_no_batch_again() -> None:
     world.send(entries)
     world.close()
     world.tick()
-    assert states(world) == states(world, 1) == ["handed"]
+    assert world.states() == world.states(1) == ["handed"]
     world.clock.set(9 * HOUR)
     world.tick()
-    assert states(world) == states(world, 1) == []
-    (body,) = [body for who, _, path, body in world.seen if who == world.urls[1] and path == "/v1/shuffled"]
-    assert body is not None
+    assert world.states() == world.states(1) == []
+    body = world.handed(world.urls[1])
     world.clock.set(7 * HOUR + 120.0)
     assert [receipt["rejected"][0]["reason"] for receipt in world.send(entries[:25])] == ["late"] * 25
     world.clock.set(8 * HOUR + 120.0)
-    assert world.to(world.urls[1]).request("POST", "/v1/shuffled", {}, body).status == 410
+    assert world.hand(world.urls[1], body).status == 410
     world.clock.set(9 * HOUR + 60.0)
     world.collector.tick()
     assert world.send(world.entries(["dark"]))[0]["accepted"] == 1
@@ -120,27 +113,26 @@ def test_a_clock_that_goes_back_begins_no_batch_again() -> None:
 def test_a_clock_that_is_ahead_loses_nothing() -> None:
     """The first shuffler takes its turn too early; the second waits until the batch closed by its own clock."""
     world = ShuffleWorld()
-    world.send(world.entries(["dark"] * 30))
     begun = world.clock.now()
-    world.clock.set(8 * HOUR + world.collection.accepts_for + 1)
-    world.hops[0]._states._connect = lambda url: early  # type: ignore[assignment,return-value]
 
-    class Early:
-        def request(self, *given: Any, at_most: float = 0.0) -> Response:
-            ahead = world.clock.now()
-            world.clock.set(begun)
-            try:
-                return world.to(world.urls[1]).request(*given)
-            finally:
-                world.clock.set(ahead)
+    def behind(*given: Any) -> Response:
+        """The next shuffler, by whose clock it is still the time at which devices answered."""
+        ahead = world.clock.now()
+        world.clock.set(begun)
+        try:
+            return world.to(world.urls[1]).request(*given)
+        finally:
+            world.clock.set(ahead)
 
-    early = Early()
+    world.hops[0] = world.hop(0, connect=lambda _: Calling(behind))
+    world.send(world.entries(["dark"] * 30))
+    world.turn()
     world.hops[0].tick()
-    assert states(world) == ["made"]
-    assert states(world, 1) == []
-    world.hops[0]._states._connect = world.to
+    assert world.states() == ["made"]
+    assert world.states(1) == []
+    world.hops[0] = world.hop(0)
     world.tick()
-    assert states(world) == states(world, 1) == ["handed"]
+    assert world.states() == world.states(1) == ["handed"]
 
 
 @pytest.mark.parametrize("trust", ["shuffle", "local"])
@@ -157,11 +149,11 @@ def test_whoever_no_longer_shuffles_keeps_nothing(trust: str) -> None:
     world.hops[0].refresh()
     world.hops[0].tick()
     world.hops[0].tick()
-    assert states(world) == ["dropped"]
+    assert world.states() == ["dropped"]
     assert world.stores[0].counts()["batches dropped"] == 1
     world.clock.set(9 * HOUR)
     world.hops[0].tick()
-    assert states(world) == []
+    assert world.states() == []
 
 
 HEAD = [3, "survey", 1, "popular", 0, 7, 1, 0]
@@ -206,17 +198,16 @@ def test_the_status_tells_nothing_of_a_batch_that_gathers() -> None:
     world.send(world.entries(["dark"] * 30))
     assert world.hops[0].status() == before
     world.close()
-    after: Any = world.hops[0].status()
-    assert (after["counts"]["batches handed"], [row["state"] for row in after["batches"]]) == (1, ["handed"])
+    assert world.hops[0].status()["counts"]["batches handed"] == 1
+    assert world.status()["state"] == "handed"
 
 
 def test_counts_before_and_after_a_small_batch_differ_by_no_size_of_it() -> None:
     """The counts of a shuffler whose small batch had 3 reports are those of one whose small batch had 7."""
     seen: list[Any] = []
     for few in (3, 7):
-        world = ShuffleWorld(least=20)
-        world.send(world.entries(["dark"] * few))
-        world.close()
+        world = ShuffleWorld()
+        world.step(["dark"] * few)
         seen.append(world.hops[0].status())
         world.finish()
     assert seen[0] == seen[1]
@@ -230,16 +221,15 @@ def test_an_ask_of_a_tiny_arc_is_refused_by_shufflers() -> None:
     assert world.collection.minimum_arc > 1
     opened.ask = replace(opened.ask, cohort=Arc(5, 1))
     world.close()
-    (batch,) = world.stores[0].batches()
-    assert batch.state == "dropped"
-    assert "arc" in batch.note
+    assert world.status()["state"] == "dropped"
+    assert "arc" in world.status()["note"]
 
 
 @pytest.mark.parametrize("given", [{"fakes": 10**6}, {"least": 10**7}, {"fakes": 2**39}, {"fakes": 340_000}])
-def test_a_batch_that_could_never_be_handed_on_is_not_asked_for(given: dict[str, int]) -> None:
+def test_a_batch_that_could_never_be_handed_on_is_not_asked_for(given: dict[str, Any]) -> None:
     """Nor can a collector make shufflers draw fakes without end."""
     with pytest.raises(HubbubError, match=r"least|fakes"):
-        ShuffleWorld(text=TEXT.replace("epsilon = 2.0", 'epsilon = 2.0\nmechanism = "OLH"'), **given)
+        ShuffleWorld(questions={"popular": {**POPULAR, "mechanism": "OLH"}}, **given)
 
 
 def test_a_key_that_hides_nothing_is_refused() -> None:

@@ -1,10 +1,9 @@
-"""The fleet answers all that devices are asked: fresh reports, parts, counts, studies, and from what they remember."""
-
-from __future__ import annotations
+"""The fleet answers all that devices are asked, in rounds and over time; what `collect` adds up."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +19,9 @@ from hubbub.protocols.ask import CIRCLE, Arc, Ask
 from hubbub.protocols.changes.stream import ChangeStream
 from hubbub.protocols.driver import MAIN, Count, Protocol, Release, ask_all, ask_count, ask_once, converse
 from hubbub.protocols.views.basic import Among
+from hubbub.questions.collection import Collection
 from hubbub.simulate import fleet as module
-from hubbub.simulate.conversation import run_question, run_stream
+from hubbub.simulate.conversation import collect, run_question, run_stream
 from hubbub.simulate.devices import ArrayStream, Stream
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import ACCOUNT, Ledgers, StudyPayments
@@ -152,10 +152,12 @@ def test_who_cannot_pay_for_all_of_a_study_does_not_begin_it() -> None:
 
 
 @pytest.mark.parametrize("kind", [hb.BasicRappor, hb.Loloha])
-def test_memos_are_paid_for_once_a_value_and_go_on_where_they_cannot_be(kind: Callable[..., ReportFormat]) -> None:
+def test_memos_are_paid_for_once_a_value_and_go_on_where_they_cannot_be(
+    kind: type[hb.BasicRappor | hb.Loloha],
+) -> None:
     """Each device holds the values 0, 1, 0, 1, 2, 2 and can pay for two memos of BasicRappor."""
     mechanism = kind(epsilon=1.0, domain=3)
-    price = int(mechanism.permanent_event().spent)  # type: ignore[attr-defined]
+    price = int(mechanism.permanent_event().spent)
     table = np.repeat(np.array([0, 1, 0, 1, 2, 2])[:, None], 40, axis=1)
     ledgers = Ledgers(40, [Promise(2 * price, 0, parts={ACCOUNT: 2 * price})])
     fleet = Fleet(ArrayStream(table, domain=3), hb.Random(seed=1), ledgers=ledgers)
@@ -207,10 +209,9 @@ def test_every_question_of_the_examples_runs_in_a_fleet_as_it_is_deployed() -> N
     assert kinds >= {"histogram", "stream", "memo", "changes"}
 
 
-def held(collection: object, name: str, n: int) -> Stream | None:
+def held(collection: Collection, name: str, n: int) -> Stream | None:
     """Codes of a question about one field with names, drawn with weights; None of any other field."""
-    setting = collection.setting(name)  # type: ignore[attr-defined]
-    domain, *others = setting.domains.values()
+    domain, *others = collection.questions[name].setting.domains.values()
     if others or not hasattr(domain, "names") or hasattr(domain, "keys"):
         return None
     size = len(domain.names)
@@ -223,7 +224,7 @@ def test_an_ask_that_devices_would_refuse_is_an_error(monkeypatch: pytest.Monkey
     collection = load_collection(EXAMPLES / "emoji.toml")
 
     def other(*_: object, **__: object) -> Protocol:
-        yield from ask_once(Ask(mechanism=hb.GRR(epsilon=9.0, domain=5), step=1))  # type: ignore[misc]
+        yield from ask_once(Ask(mechanism=hb.GRR(epsilon=9.0, domain=5), step=1))
 
     monkeypatch.setattr(type(collection), "protocol", other)
     with pytest.raises(InvalidValue, match="what the terms of popular admit"):
@@ -240,3 +241,60 @@ def test_a_protocol_that_ends_is_run_to_its_end() -> None:
             )
 
     assert len(run_stream(twice(), codes(100, steps=5), hb.Random(seed=1)).values) == 2
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1000, 1 << 18])
+def test_chunks_change_nothing_where_a_report_draws_one_block(chunk: int):
+    oue = hb.OUE(epsilon=1.0, domain=16)
+    values = np.arange(200) % 16
+    whole = oue.accumulate(oue.randomize(values, hb.Random(seed=3)))
+    assert collect(oue, values, hb.Random(seed=3), chunk=chunk) == whole
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 50])
+def test_everyone_is_counted_once_in_any_number_of_shards(shards: int):
+    # At epsilon 40 a report is the truth but for a chance of 2e-17 a person.
+    grr = hb.GRR(epsilon=40.0, domain=5)
+    values = np.arange(41) % 5
+    sketch = collect(grr, values, hb.Random(seed=1), chunk=3, shards=shards)
+    assert sketch.n == 41
+    assert sketch.counts.tolist() == np.bincount(values).tolist()
+
+
+def test_shards_draw_from_streams_of_their_own_and_differ_from_call_to_call():
+    grr = hb.GRR(epsilon=0.1, domain=2)
+    rng = hb.Random(seed=1)
+    values = np.zeros(4000, dtype=np.int64)
+    first, second = (collect(grr, values, rng, shards=2).counts for _ in range(2))
+    again = collect(grr, values, hb.Random(seed=1), shards=2).counts
+    assert first.tolist() == again.tolist()
+    # Two independent binomial counts of variance 1,000 are equal with probability 0.009; this seed's are not.
+    assert first.tolist() != second.tolist()
+
+
+def test_memory_is_bounded_by_the_size_of_reports(monkeypatch: pytest.MonkeyPatch):
+    she = hb.SHE(epsilon=1.0, domain=1024)
+    largest = 0
+    randomize = hb.SHE.randomize
+
+    def watch(self, values, rng):
+        nonlocal largest
+        largest = max(largest, len(values))
+        return randomize(self, values[:1], rng)  # one is enough: what is asked for is what is watched
+
+    monkeypatch.setattr(hb.SHE, "randomize", watch)
+    collect(she, np.zeros(100_000, dtype=np.int64), hb.Random(seed=1))
+    assert 0 < largest * she.report_bytes <= 1 << 26
+
+
+def test_nobody_is_an_empty_sketch():
+    grr = hb.GRR(epsilon=1.0, domain=2)
+    assert collect(grr, [], hb.Random(seed=1)) == grr.empty()
+    assert collect(grr, [], hb.Random(seed=1), shards=4) == grr.empty()
+
+
+@pytest.mark.parametrize("field", ["chunk", "shards"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True])
+def test_bad_sizes_are_refused(field: str, value: Any):
+    with pytest.raises(InvalidValue, match=field):
+        collect(hb.GRR(epsilon=1.0, domain=2), [0], hb.Random(seed=1), **{field: value})

@@ -1,7 +1,5 @@
 """The ledgers of simulated devices are the ledgers of devices: every debit is paid or refused by both."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +14,7 @@ from hubbub.ledger.book import TABLES, Book
 from hubbub.ledger.clock import Observation
 from hubbub.ledger.file import LedgerFile
 from hubbub.ledger.promise import BudgetExceeded, Promise, of_question
-from hubbub.simulate import ledgers as module
-from hubbub.simulate.ledgers import Ledgers
+from hubbub.simulate.ledgers import Ledgers, Tally
 
 DEVICES = 3
 ACCOUNTS, QUESTIONS = ("asks", "memo"), ("popular", "page")
@@ -93,10 +90,10 @@ def debit_both_ways(kept_promises: list[Promise], requests: list[Debit]) -> tupl
             except BudgetExceeded:
                 paid.append(False)
         one_by_one.append(paid)
-        units = np.array(debit.units)
-        devices = np.flatnonzero(units >= 0)
+        prices = np.array(debit.units)
+        devices = np.flatnonzero(prices >= 0)
         account = {"account": debit.account, "question": debit.question}
-        able = ledgers.spend(clock.now, units[devices], devices, until=until, **account)
+        able = ledgers.spend(clock.now, prices[devices], devices, until=until, **account)
         together.append(np.isin(np.arange(DEVICES), devices[able]).tolist())
     for file, book in zip(files, books, strict=True):
         with file.transaction():
@@ -124,8 +121,8 @@ def test_every_debit_of_long_lives_is_paid_or_refused_as_a_device_would(
 @pytest.mark.parametrize("early", [1, -1])
 def test_a_debit_forgotten_a_tick_early_or_late_would_be_noticed(monkeypatch: pytest.MonkeyPatch, early: int) -> None:
     """The planted bug: the same debits, counted a tick too short or too long."""
-    real = module._Tally.forget
-    monkeypatch.setattr(module._Tally, "forget", lambda self, now: real(self, now + early))
+    real = Tally.forget
+    monkeypatch.setattr(Tally, "forget", lambda self, now: real(self, now + early))
     kept_promises = [Promise(10, 2, 5, 2, parts={"asks": 10})]
     requests = [Debit(later, "asks", "page", (10,) * DEVICES) for later in (2, 9, 1, 4, 4)]
     one_by_one, together = debit_both_ways(kept_promises, requests)

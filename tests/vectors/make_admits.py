@@ -5,11 +5,10 @@
 The cases of `admits` are {"name", "terms", "fields", "minimum_arc", "run", "round", "part", "ask", "says"}, where
 "says" is null or the reason; those of `admits_parts` are {"name", "terms", "minimum_arc", "arcs", "says"}, of asks that
 differ in their arcs alone; those of `matches` are {"pattern", "given", "says"}, where "says" is true or false. "terms"
-has {"terms", "says"} of terms with one view, where "says" is whether they can be read. "families" has views and
-mechanisms, and for each view what `admits` says of each mechanism under terms that admit every view and family.
+has {"terms", "says"} of terms with one view, where "says" is whether they can be read; "groups" the same of groups of
+devices. "families" has views and mechanisms, and for each view what `admits` says of each mechanism under terms that
+admit every view and family.
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Iterator
@@ -19,22 +18,27 @@ from typing import Any, ClassVar
 
 import hubbub as hb
 from hubbub.collection.admits import admits, admits_parts, matches
-from hubbub.collection.terms import Family, Study, Terms
+from hubbub.collection.terms import Family, Group, Study, Terms
 from hubbub.core.domain import Categorical, Domain, KeyValue, Numeric, Ordinal, Sets, Strings
 from hubbub.core.domain.texts import BitStrings
+from hubbub.core.domain.vector import Vector
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.core.spec import canonical
 from hubbub.ledger.promise import Promise, of_question
+from hubbub.mechanisms.frequency.bundle import Bundle
 from hubbub.mechanisms.frequency.measured import Measured
 from hubbub.mechanisms.sets.priv_set import PrivSet
 from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.mechanisms.sets.split_unary import SplitUnary
 from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask
+from hubbub.protocols.changes.net_stream import NetStream
 from hubbub.protocols.changes.stream import ChangeStream
 from hubbub.protocols.views.basic import Among, Binned, Clipped, Field, Prefix, View, Whole
-from hubbub.protocols.views.records import CodeAxis, Joint, PublicNumber, WithNumbers
+from hubbub.protocols.views.records import CodeAxis, Entries, FieldBits, Joint, Joints, PublicNumber, WithNumbers
 from hubbub.protocols.views.sets import Held, Members, On, Size, SubsetCount, Subsets
+from hubbub.protocols.views.update import Update, model_hash
+from hubbub.questions import Question, Setting
 
 PLACE = Path(__file__).with_name("admits.json")
 LEAST = CIRCLE // 1000
@@ -143,12 +147,14 @@ def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
     yield "another epsilon", PLAIN, replace(ask, mechanism=hb.GRR(epsilon=0.9, domain=4)), 1
     yield "another domain", PLAIN, replace(ask, mechanism=hb.GRR(epsilon=1.0, domain=5)), 1
     yield "another mechanism", PLAIN, replace(ask, mechanism=hb.OUE(epsilon=1.0, domain=4)), 1
+    for length in (3 * LEAST, 3 * LEAST - 1):
+        asked = replace(ask, cohort=Arc(5, length))
+        yield f"an arc of {length} in one group of three", replace(PLAIN, group=Group(1, 3)), asked, 1
     yield "more than the limit", replace(PLAIN, limit=GRR.event().spent - 1), ask, 1
     yield "just the limit", replace(PLAIN, limit=GRR.event().spent), ask, 1
     large = hb.OUE(epsilon=1.0, domain=40)
     yield "a larger report", replace(PLAIN, mechanisms=(large.spec_id,)), replace(ask, mechanism=large), 1
-    few = Among((3, 8, 90))
-    study = Ask(mechanism=hb.GRR(epsilon=0.5, domain=4), step=0, view=few)
+    study = Ask(mechanism=_grr(4), step=0, view=Among((3, 8, 90)))
     for round in (1, 2, 3, 4):
         yield f"round {round} of a study of three", STUDY, study, round
     yield "a candidate too many", STUDY, replace(study, view=Among((1, 2, 3, 4)), mechanism=_grr(5)), 1
@@ -170,46 +176,27 @@ def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
         count = SubsetCount(tuple(sets))
         yield f"how many of {names}", ITEMSETS, replace(study, view=count, mechanism=_grr(count.size)), 1
     pair = replace(study, view=Subsets(((1,), (2,))))
-    few = PSFO(epsilon=1.0, domain=Sets(Ordinal(2), most=1), length=1)
-    yield "sets that may be too large for a mechanism", ITEMSETS, replace(pair, mechanism=few), 1
+    single = PSFO(epsilon=1.0, domain=Sets(Ordinal(2), most=1), length=1)
+    yield "sets that may be too large for a mechanism", ITEMSETS, replace(pair, mechanism=single), 1
     yield "sets for a mechanism that reads a code", ITEMSETS, replace(pair, mechanism=hb.GRR(epsilon=1.0, domain=2)), 1
-    for codes, bits in (
-        (1, 1),
-        (2, 1),
-        (3, 1),
-        (3, 2),
-        (3, 3),
-        (1025, 10),
-        (1025, 11),
-        (2**52 + 1, 52),
-        (2**52 + 1, 53),
-    ):
-        view = Joint((CodeAxis("theme", codes),))
-        asked = replace(study, view=view, mechanism=hb.OLH(epsilon=1.0, domain=BitStrings(bits)))
-        yield f"{codes} codes in {bits} bits", replace(PREFIXES, views=(view.spec(),)), asked, 1
+    narrow_and_wide = [(1, 1), (2, 1), (3, 1), (3, 2), (3, 3), (1025, 10), (1025, 11), (2**52 + 1, 52), (2**52 + 1, 53)]
+    for codes, bits in narrow_and_wide:
+        cell = Joint((CodeAxis("theme", codes),))
+        asked = replace(study, view=cell, mechanism=hb.OLH(epsilon=1.0, domain=BitStrings(bits)))
+        yield f"{codes} codes in {bits} bits", replace(PREFIXES, views=(cell.spec(),)), asked, 1
     olh = hb.OLH(epsilon=1.0, domain=9)
-    nine = Joint((CodeAxis("theme", 3), CodeAxis("level", 3)))
-    for other in (nine, Joint((CodeAxis("theme", 3), CodeAxis("level", 4)))):
-        yield (
-            f"{other.size} cells for 9 codes",
-            replace(PREFIXES, views=(other.spec(),)),
-            replace(study, view=other, mechanism=olh),
-            1,
-        )
-    with_numbers = WithNumbers(nine, (PublicNumber("age", 0.0, 9.0),))
+    for cells in (NINE, Joint((CodeAxis("theme", 3), CodeAxis("level", 4)))):
+        asked = replace(study, view=cells, mechanism=olh)
+        yield f"{cells.size} cells for 9 codes", replace(PREFIXES, views=(cells.spec(),)), asked, 1
     terms = replace(PREFIXES, families=(Family("Measured", (EPSILON,)), Family("OLH", (EPSILON,))), report_bytes=99)
-    for view in (nine, with_numbers):
+    views: list[Joint | WithNumbers] = [NINE, NINE_WITH_A_NUMBER]
+    for view in views:
         for measures in (0, 1, 2):
             wrapped = Measured(epsilon=1.0, domain=9, oracle=olh, measures=measures) if measures else olh
             asked = replace(study, view=view, mechanism=wrapped)
             yield f"{measures} numbers for {view.measured}", replace(terms, views=(view.spec(),)), asked, 1
-    reads = PSFO(epsilon=1.0, domain=3, length=1)
-    yield (
-        "a code for a mechanism that reads sets",
-        ITEMSETS,
-        replace(pair, view=SubsetCount(((1,), (2,))), mechanism=reads),
-        1,
-    )
+    counted = replace(pair, view=SubsetCount(((1,), (2,))), mechanism=PSFO(epsilon=1.0, domain=3, length=1))
+    yield "a code for a mechanism that reads sets", ITEMSETS, counted, 1
     for bits, of in ((12, 32), (32, 32), (13, 32), (12, 64)):
         prefix = Ask(mechanism=OPEN, step=0, view=Prefix(bits, of), kept=True)
         yield f"the first {bits} of {of} bits", PREFIXES, prefix, 1
@@ -235,6 +222,26 @@ def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
     yield "other cells", SEARCHED, Ask(mechanism=wave, step=3, view=replace(CELLS, first=1.0)), 1
     yield "a memo", KEPT, Ask(mechanism=MEMO, step=7), 1
     yield "another state", replace(KEPT, state="Loloha"), Ask(mechanism=MEMO, step=7), 1
+    fares = Setting("fares", {"theme": Numeric(0.0, 500.0, cells=50)}, 3600)
+    for method in ("LPU", "LBU"):
+        found = Question.make("stream", field="theme", epsilon=1.0, method=method, w=4, range="auto").bound(fares)
+        terms, search = found.terms(), next(found.protocol())
+        assert isinstance(search, Ask)
+        yield f"the search for a clip, {method}", terms, search, 1
+        for high in (12.5, 500.0, 500.0 / (1 << 16), 500.0 / (1 << 17), 501.0):
+            mean = hb.Hybrid(epsilon=terms.families[0].units[0] / 10**12, low=0.0, high=high)
+            clipped = Ask(mechanism=mean, step=3, view=Clipped(0.0, high))
+            yield f"a number clipped at {high}, {method}", terms, clipped, 2
+        yield f"the cells of the search by the mechanism of means, {method}", terms, replace(search, mechanism=mean), 1
+        swapped = replace(clipped, view=Clipped(0.0, 12.5), mechanism=search.mechanism)
+        yield f"a clipped number by the mechanism of the search, {method}", terms, swapped, 2
+    sizes: dict[str, Domain] = {"theme": Ordinal(2), "level": Ordinal(4), "sound": Ordinal(2)}
+    marginals = Question.make("marginals", fields=list(sizes), epsilon=1.0).bound(Setting("homes", sizes, 3600))
+    first, second, third = (ask for ask in next(marginals.protocol()) if isinstance(ask, Ask))  # type: ignore[union-attr]
+    for ask in (first, second, third, replace(first, mechanism=second.mechanism)):
+        asked = replace(ask, step=7)
+        name = f"a marginal of {asked.view.size} cells by {type(asked.mechanism).__name__}"
+        yield name, marginals.terms(), asked, 1
 
 
 def fitting() -> Iterator[tuple[str, Any, View, Domain]]:
@@ -260,11 +267,15 @@ def fitting() -> Iterator[tuple[str, Any, View, Domain]]:
         yield f"sizes up to 2 and {size} codes", hb.GRR(epsilon=1.0, domain=size), Size(2), Sets(four, 3)
         stream = ChangeStream(epsilon=1.0, dimension=size, steps=4, changes=2)
         yield f"changes of {size} entries", stream, Members(3), Sets(Ordinal(3), 2)
+        net = NetStream(epsilon=1.0, dimension=size, steps=4, changes=2)
+        yield f"changes of {size} entries by the net rule", net, Members(3), Sets(Ordinal(3), 2)
         yield f"changes of {size} values", replace(stream, one=True), Whole(), Categorical(("a", "b", "c"))
         yield f"changes of {size} sets", stream, Whole(), Categorical(("a", "b", "c"))
     for size in (8, 9):
         keys = KeyValue(tuple("abcdefghi"), 0.0, 1.0, most=2)
         yield f"{size} of 9 keys", hb.NetSub(epsilon=1.0, dimension=size, sparsity=2), Held(9, 0.0, 1.0), keys
+        update = Update(model_hash(b""), 9, 2, 0.5)
+        yield f"{size} of 9 entries", hb.NetSub(epsilon=1.0, dimension=size, sparsity=2), update, Vector(9)
     for bits in (32, 64):
         yield f"prefixes as {bits} bits", hb.OLH(epsilon=1.0, domain=BitStrings(bits)), Prefix(12, 32), Strings(4)
     wave = hb.SquareWave(epsilon=1.0, low=0.0, high=15.0)
@@ -275,11 +286,20 @@ def fitting() -> Iterator[tuple[str, Any, View, Domain]]:
         yield f"two candidate sets of {size}", PSFO(epsilon=1.0, domain=size, length=2), pair, Sets(four, 3)
     single = PSFO(epsilon=1.0, domain=Sets(Ordinal(2), 1), length=1)
     yield "candidate sets, too many at once", single, pair, Sets(four, 3)
-    olh, with_numbers = hb.OLH(epsilon=1.0, domain=9), WithNumbers(NINE, (PublicNumber("age", 0.0, 9.0),))
+    olh = hb.OLH(epsilon=1.0, domain=9)
     for count in (1, 2):
         measured = Measured(epsilon=1.0, domain=9, oracle=olh, measures=count)
-        yield f"{count} numbers next to a code", measured, with_numbers, four
-    yield "a number that is not asked for", olh, with_numbers, four
+        yield f"{count} numbers next to a code", measured, NINE_WITH_A_NUMBER, four
+    yield "a number that is not asked for", olh, NINE_WITH_A_NUMBER, four
+    grr, three = hb.GRR(epsilon=0.5, domain=3), hb.OLH(epsilon=0.5, domain=BitStrings(2))
+    for oracles in ((olh, grr), (olh, three), (grr, olh), (olh, hb.GRR(epsilon=0.5, domain=2)), (olh, grr, grr)):
+        sizes = " and ".join(str(oracle.domain) for oracle in oracles)
+        yield f"9 and 3 codes for {sizes}", Bundle(epsilon=2.0, oracles=oracles), NINE_AND_THREE, four
+    for count in (0, 1, 2):
+        bundle = Bundle(epsilon=2.0, oracles=(olh, grr), measures=count)
+        yield f"{count} numbers for 1 next to two codes", bundle, WithNumbers(NINE_AND_THREE, (A_NUMBER,)), four
+    yield "two codes for a mechanism that reads one", olh, NINE_AND_THREE, four
+    yield "a code for a mechanism that reads two", Bundle(epsilon=2.0, oracles=(olh, grr)), NINE, four
 
 
 @dataclass(frozen=True)
@@ -301,14 +321,8 @@ def signed() -> Iterator[tuple[str, Terms, Ask, dict[str, Domain]]]:
     elsewhere = "a field of another package", GRR, Whole(), Elsewhere()
     for name, mechanism, view, domain in (*fitting(), elsewhere):
         state = type(mechanism).__name__ if isinstance(mechanism, ChangeStream) else ""
-        terms = replace(
-            PLAIN,
-            views=(view.spec(),),
-            mechanisms=(mechanism.spec_id,),
-            state=state,
-            limit=2 * EPSILON,
-            report_bytes=1 << 16,
-        )
+        signs = replace(PLAIN, views=(view.spec(),), mechanisms=(mechanism.spec_id,), state=state)
+        terms = replace(signs, limit=2 * EPSILON, report_bytes=1 << 16)
         yield name, terms, Ask(mechanism=mechanism, step=7, view=view), {"theme": domain}
 
 
@@ -325,8 +339,12 @@ ARCS: dict[str, tuple[Terms, list[Arc]]] = {
     "three parts of two": (STUDY, [Arc(0, LEAST), Arc(LEAST, LEAST), Arc(2 * LEAST, LEAST)]),
     "a part that is too small": (STUDY, [Arc(0, LEAST), Arc(LEAST, LEAST - 1)]),
     "the same part twice": (STUDY, [EVERYONE, EVERYONE]),
+    "parts of a group, each too small": (replace(STUDY, group=Group(0, 2)), [Arc(0, LEAST), Arc(LEAST, LEAST)]),
+    "parts of a group": (replace(STUDY, group=Group(0, 2)), [Arc(0, 2 * LEAST), Arc(2 * LEAST, 2 * LEAST)]),
     "no part": (STUDY, []),
 }
+SEVERAL_SETS: list[Any] = [[], [[]], [[3, 8], [5]], [[3, 8, 9]], [[1], [2], [3]], [[8, 3]], [3], None]
+SEVERAL_SETS += [{"most": 2, "each": []}]
 PATTERNS: list[tuple[Any, Any]] = [
     ({"kind": "whole"}, {"kind": "whole"}),
     ({"kind": "whole"}, {"kind": "field", "name": "age"}),
@@ -338,6 +356,10 @@ PATTERNS: list[tuple[Any, Any]] = [
     ({"kind": "x", "n": {"from": 0, "to": 8}}, {"kind": "x", "n": True}),
     ({"kind": "x", "n": {"from": 2, "to": 8}}, {"kind": "x", "n": None}),
     ({"kind": "x", "n": {"from": 2, "to": 8}}, {"kind": "x", "n": {"from": 2, "to": 8}}),
+    *(
+        ({"kind": "x", "n": {"hex": 4}}, {"kind": "x", "n": n})
+        for n in ("09af", "09aF", "09a", "09afb", "", "09ag", 4, None)
+    ),
     ({"kind": "x", "n": 1}, {"kind": "x", "n": True}),
     ({"kind": "x", "on": True}, {"kind": "x", "on": 1}),
     ({"kind": "x", "on": True}, {"kind": "x", "on": True}),
@@ -350,23 +372,21 @@ PATTERNS: list[tuple[Any, Any]] = [
     ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [1, "2"]}),
     ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [True]}),
     ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": {"most": 3}}),
-    *[
-        ({"kind": "x", "c": {"most": 2, "each": {"most": 2}}}, {"kind": "x", "c": given})
-        for given in (
-            [],
-            [[]],
-            [[3, 8], [5]],
-            [[3, 8, 9]],
-            [[1], [2], [3]],
-            [[8, 3]],
-            [3],
-            None,
-            {"most": 2, "each": []},
-        )
-    ],
+    *[({"kind": "x", "c": {"most": 2, "each": {"most": 2}}}, {"kind": "x", "c": given}) for given in SEVERAL_SETS],
     ({"kind": "x", "c": [1, 2]}, {"kind": "x", "c": [1, 2]}),
     ({"kind": "x", "c": [1, 2]}, {"kind": "x", "c": [1, 2, 3]}),
     ({"kind": "x", "c": [1, {"from": 2, "to": 4}]}, {"kind": "x", "c": [1, 3]}),
+]
+GROUPS: list[Any] = [
+    *(
+        {"number": number, "of": of}
+        for number, of in ((0, 2), (1, 2), (2, 2), (-1, 2), (0, 1), (0, 1025), (1023, 1024))
+    ),
+    *({"number": 0, "of": of} for of in (None, 2.5, "x", True)),
+    {"number": 0},
+    {"number": 0, "of": 2, "more": 1},
+    None,
+    [],
 ]
 BOUNDS: list[Any] = [
     {"from": 1, "to": 2},
@@ -383,6 +403,7 @@ BOUNDS: list[Any] = [
     {"most": None},
     {"most": "x"},
     {"most": True},
+    *({"hex": count} for count in (64, 0, -1, 1.5, None, "x")),
     {"most": 2, "each": {"most": 2}},
     {"most": 2, "each": {"most": "x"}},
     {"most": None, "each": 1},
@@ -392,6 +413,9 @@ BOUNDS: list[Any] = [
 
 
 NINE = Joint((CodeAxis("theme", 3), CodeAxis("level", 3)))
+A_NUMBER = PublicNumber("age", 0.0, 9.0)
+NINE_WITH_A_NUMBER = WithNumbers(NINE, (A_NUMBER,))
+NINE_AND_THREE = Joints((NINE, Joint((CodeAxis("theme", 3),))))
 NAMES = Categorical(tuple("abcdefghi"))
 VIEWS: list[View] = [
     Whole(),
@@ -408,16 +432,20 @@ VIEWS: list[View] = [
     On(),
     NINE,
     Joint((CodeAxis("theme", 1),)),
-    WithNumbers(NINE, (PublicNumber("age", 0.0, 9.0),)),
+    Entries((FieldBits("theme", "code", 3),)),
+    NINE_WITH_A_NUMBER,
+    NINE_AND_THREE,
+    WithNumbers(NINE_AND_THREE, (A_NUMBER,)),
     Prefix(4, 32),
     Prefix(1, 32),
     Subsets(tuple((item,) for item in range(9))),
     Subsets(((1,), (2,))),
     SubsetCount(tuple((item,) for item in range(8))),
     SubsetCount(((1,),)),
+    Update(model_hash(b""), 9, 2, 0.5),
 ]
 FITTED: list[Any] = [
-    *(kind(epsilon=1.0, domain=size) for kind in (hb.GRR, hb.BLH, hb.OLH, hb.SUE, hb.OUE) for size in (2, 9)),
+    *(kind(epsilon=1.0, domain=size) for kind in (hb.GRR, hb.BLH, hb.OLH, hb.SOLH, hb.SUE, hb.OUE) for size in (2, 9)),
     *(hb.OLH(epsilon=1.0, domain=BitStrings(bits)) for bits in (1, 4, 32)),
     *(hb.GRR(epsilon=1.0, domain=Numeric(0.0, high, cells=9)) for high in (1.0, 8.0)),
     hb.GRR(epsilon=1.0, domain=NAMES),
@@ -434,6 +462,10 @@ FITTED: list[Any] = [
     SplitUnary(epsilon=1.0, domain=9),
     PrivSet(epsilon=1.0, domain=9),
     *(Measured(epsilon=1.0, domain=9, oracle=hb.OLH(epsilon=1.0, domain=9), measures=count) for count in (1, 2)),
+    *(
+        Bundle(epsilon=1.0, oracles=tuple(hb.OLH(epsilon=0.5, domain=size) for size in (9, 3)), measures=count)
+        for count in (0, 1)
+    ),
 ]
 EVERYTHING = replace(
     STUDY,
@@ -460,25 +492,25 @@ def families() -> dict[str, Any]:
     }
 
 
+def admitted() -> Iterator[dict[str, Any]]:
+    """Every ask, and what terms say of it."""
+    everywhere: list[tuple[str, Terms, Ask, tuple[int, int, int], dict[str, Domain]]] = [
+        *((name, terms, ask, (0, round, 0), FIELDS) for name, terms, ask, round in cases()),
+        *((*case, FIELDS) for case in placed()),
+        *((name, terms, ask, (0, 1, 0), fields) for name, terms, ask, fields in signed()),
+    ]
+    for name, terms, ask, place, fields in everywhere:
+        named = dict(zip(PLACES, place, strict=True))
+        says = admits(terms, ask, **named, minimum_arc=LEAST, fields=fields)
+        domains = {field: _json(domain.spec()) for field, domain in fields.items()}
+        place_of = {"fields": domains, "minimum_arc": LEAST, **named}
+        yield {"name": name, "terms": _json(terms.spec()), **place_of, "ask": _json(ask.spec()), "says": says}
+
+
 def vectors() -> dict[str, Any]:
     """All of them."""
     return {
-        "admits": [
-            {
-                "name": name,
-                "terms": _json(terms.spec()),
-                "fields": {field: _json(domain.spec()) for field, domain in fields.items()},
-                "minimum_arc": LEAST,
-                **place,
-                "ask": _json(ask.spec()),
-                "says": admits(terms, ask, **place, minimum_arc=LEAST, fields=fields),
-            }
-            for name, terms, ask, place, fields in [
-                *((*case, {"run": 0, "round": round, "part": 0}, FIELDS) for *case, round in cases()),
-                *((*case, dict(zip(PLACES, place, strict=True)), FIELDS) for *case, place in placed()),
-                *((*case, {"run": 0, "round": 1, "part": 0}, fields) for *case, fields in signed()),
-            ]
-        ],
+        "admits": list(admitted()),
         "admits_parts": [
             {
                 "name": name,
@@ -496,7 +528,14 @@ def vectors() -> dict[str, Any]:
         ],
         "families": families(),
         "terms": [{"terms": terms, "says": readable(terms)} for terms in map(bounded, BOUNDS)],
+        "groups": [{"terms": terms, "says": readable(terms)} for terms in map(grouped, GROUPS)],
     }
+
+
+def grouped(group: Any) -> dict[str, Any]:
+    """Terms as JSON of this group of devices."""
+    terms: dict[str, Any] = {**_json(PLAIN.spec()), "group": group}
+    return terms
 
 
 def bounded(bound: Any) -> dict[str, Any]:

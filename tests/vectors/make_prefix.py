@@ -6,8 +6,6 @@ A case of "seen" is {"view", "values", "codes"}: texts as texts, numbers as numb
 "reports" is {"view", "value", "random", "bytes"}, for the mechanism "spec".
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -18,21 +16,8 @@ from hubbub.core.spec import canonical
 from hubbub.protocols.views.basic import Prefix
 
 PLACE = Path(__file__).with_name("prefix.json")
-TEXTS = [
-    *(
-        "",
-        "a",
-        "hubbub",
-        "caf\u00e9",
-        "cafe\u0301",
-        "\u65e5\u672c\u8a9e",
-        "\U0001f602\u2764",
-        "nul\0",
-        "\ud800",
-        "x" * 40,
-    ),
-    *("sixteen bytes, ok", "exactly sixteen.", "\u1e9b\u0323", "\uac00", "\u1100\u1161"),
-]
+TEXTS = ["", "a", "hubbub", "caf\u00e9", "cafe\u0301", "\u65e5\u672c\u8a9e", "\U0001f602\u2764", "nul\0", "\ud800"]
+TEXTS += ["x" * 40, "sixteen bytes, ok", "exactly sixteen.", "\u1e9b\u0323", "\uac00", "\u1100\u1161"]
 NUMBERS = [0, 1, 77, 255, 256, 65535, 2**31, 2**32, 2**40, 2**53 - 1, -1]
 OPEN = OLH(epsilon=2.0, domain=BitStrings(64))
 
@@ -41,10 +26,9 @@ def seen() -> list[dict[str, Any]]:
     """Prefixes of every length that matters: within a byte, at the ends of words, beyond them, and of odd totals."""
     views = [(bits, 128) for bits in (1, 7, 8, 9, 63, 64, 65, 72, 127, 128)]
     views += [(bits, 320) for bits in (129, 192, 256, 257, 320)] + [(5, 21), (21, 21), (64, 64)]
-    cases = [(Prefix(*view), TEXTS) for view in views]
-    cases += [
-        (Prefix(*view), NUMBERS) for view in ((1, 8), (8, 8), (3, 17), (32, 33), (40, 53), (1, 64), (64, 64), (60, 80))
-    ]
+    cases: list[tuple[Prefix, list[Any]]] = [(Prefix(*view), TEXTS) for view in views]
+    views = [(1, 8), (8, 8), (3, 17), (32, 33), (40, 53), (1, 64), (64, 64), (60, 80)]
+    cases += [(Prefix(*view), NUMBERS) for view in views]
     return [
         {"view": view.spec(), "values": values, "codes": [str(view([value])[0]) for value in values]}
         for view, values in cases

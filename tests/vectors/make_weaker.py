@@ -6,20 +6,20 @@
 which the older and the newer version differ from the document `of`, and `clauses` has the keys that promise less.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hubbub.collection import Collection
-from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute
+from hubbub.collection.shuffle_route import ObliviousRoute, RouteShuffler, ShuffleRoute
 from hubbub.core.domain import Categorical, Numeric, Ordinal
 from hubbub.core.spec import canonical
 from hubbub.ledger.promise import Budget
 from hubbub.protocols.ask import CIRCLE
 from hubbub.questions import Question
+from hubbub.questions.collection import Collection
+from tests.shared.dgk_keys import homomorphic_key
+from tests.shared.small_collections import changed as changed_question
 
 PLACE = Path(__file__).with_name("weaker.json")
 QUESTIONS = {
@@ -27,6 +27,7 @@ QUESTIONS = {
     "popular": Question.make(kind="histogram", field="theme", epsilon=1.0),
     "trend": Question.make(kind="stream", field="level", epsilon=1.0, method="LPA", w=4),
 }
+ALONE = {name: QUESTIONS[name] for name in ("popular", "trend")}
 LOCAL = Collection(
     name="themes",
     title="Light or dark?",
@@ -46,6 +47,17 @@ ROUTE = ShuffleRoute(
     fakes=10,
 )
 SHUFFLED = replace(LOCAL, questions={"popular": QUESTIONS["popular"]}, trust="shuffle", shuffle=ROUTE)
+SHARED = {
+    "trust": "oblivious",
+    "shuffle": ObliviousRoute(
+        shufflers=tuple(RouteShuffler(f"https://{k}.example", f"0{k}" * 32, f"1{k}" * 32) for k in "abd"),
+        collector_key="0c" * 32,
+        delta=1e-6,
+        least=100,
+        fakes=20,
+        homomorphic_key=homomorphic_key(),
+    ),
+}
 DOCUMENTS = {"local": LOCAL, "shuffled": SHUFFLED}
 CLEAR = {"overrides": {"sent_as_it_is": "the shop knows its prices"}}
 
@@ -56,14 +68,17 @@ def asked(**change: Any) -> dict[str, Any]:
 
 
 def popular(**change: Any) -> dict[str, Any]:
-    return asked(popular=replace(QUESTIONS["popular"], **change))
+    return asked(popular=changed_question(QUESTIONS["popular"], **change))
 
 
 def shuffled(**change: Any) -> dict[str, Any]:
     return {"shuffle": replace(ROUTE, **change)}
 
 
-MEASURED = {**asked(bought=replace(QUESTIONS["bought"], measures=("price",))), **CLEAR}
+MEASURED = {**asked(bought=changed_question(QUESTIONS["bought"], measures=("price",))), **CLEAR}
+REASON = {"overrides": {"epsilon_above_8": "because"}}
+KEPT = asked(more=changed_question(QUESTIONS["popular"], keep_reports=True))
+SHORTER = asked(trend=changed_question(QUESTIONS["trend"], w=3))
 MEMO = asked(more=Question.make(kind="memo", field="theme", epsilon=1.0, permanent=2.0))
 
 CASES: list[tuple[str, str, dict[str, Any], dict[str, Any], list[str]]] = [
@@ -73,59 +88,45 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any], list[str]]] = [
     ("shorter retention", "local", {}, {"retention_days": 30}, []),
     ("smaller batches", "local", {}, {"minimum_batch": 20}, ["privacy.minimum_batch"]),
     ("larger batches", "local", {}, {"minimum_batch": 200}, []),
-    (
-        "shorter arcs",
-        "local",
-        {},
-        {"minimum_arc": CIRCLE // 2000},
-        ["privacy.minimum_arc", "privacy.planned_devices"],
-    ),
+    ("shorter arcs", "local", {}, {"minimum_arc": CIRCLE // 2000}, ["privacy.minimum_arc", "privacy.planned_devices"]),
     ("longer arcs", "local", {}, {"minimum_arc": CIRCLE // 100}, []),
     ("planned for fewer", "local", {}, {"planned_devices": 100_000}, ["privacy.planned_devices"]),
     ("no size stated", "local", {}, {"planned_devices": None}, ["privacy.planned_devices"]),
     ("a size stated at last", "local", {"planned_devices": None}, {}, []),
     ("planned for fewer, of longer arcs", "local", {}, {"planned_devices": 1000, "minimum_arc": CIRCLE // 5}, []),
     ("no cover", "local", {}, {"cover": False}, ["privacy.cover"]),
+    (
+        "no division of the people",
+        "local",
+        {"questions": ALONE, "divide": True},
+        {"questions": ALONE, "divide": False},
+        ["population.divide"],
+    ),
+    ("a division of the people at last", "local", {"questions": ALONE}, {"questions": ALONE, "divide": True}, []),
     ("reports are kept", "local", {}, popular(keep_reports=True), ["questions.popular.keep_reports"]),
     ("reports are no longer kept", "local", popular(keep_reports=True), {}, []),
-    (
-        "reports about an earlier field are kept by a new question",
-        "local",
-        {},
-        asked(more=replace(QUESTIONS["popular"], keep_reports=True)),
-        ["questions.more.keep_reports"],
-    ),
+    ("reports about an earlier field are kept by a new question", "local", {}, KEPT, ["questions.more.keep_reports"]),
     ("numbers in clear", "local", {}, MEASURED, ["questions.bought.measures"]),
     ("numbers in clear as before", "local", MEASURED, MEASURED, []),
     ("linked reports", "local", {}, MEMO, ["questions.more"]),
     ("linked reports as before", "local", MEMO, MEMO, []),
     ("a larger epsilon", "local", {}, popular(epsilon=2.0), ["questions.popular"]),
     ("a smaller epsilon", "local", {}, popular(epsilon=0.5), []),
-    (
-        "a shorter window of a stream",
-        "local",
-        {},
-        asked(trend=replace(QUESTIONS["trend"], w=3)),
-        ["questions.trend"],
-    ),
+    ("a shorter window of a stream", "local", {}, SHORTER, ["questions.trend"]),
     ("one question less", "local", {}, asked(trend=None), []),
     ("more in a step", "local", {}, {"budget": Budget.of(event=7.0, window=(40.0, 7), user=100.0)}, ["privacy.event"]),
     ("no window", "local", {}, {"budget": Budget.of(event=6.0, user=100.0)}, ["privacy.window"]),
     ("no limit for life", "local", {}, {"budget": Budget.of(event=6.0, window=(40.0, 7))}, ["privacy.user"]),
     ("a stricter window", "local", {}, {"budget": Budget.of(event=6.0, window=(30.0, 8), user=90.0)}, []),
-    (
-        "a reason for more than 8",
-        "local",
-        {},
-        {"overrides": {"epsilon_above_8": "because"}},
-        ["override.epsilon_above_8"],
-    ),
+    ("a reason for more than 8", "local", {}, REASON, ["override.epsilon_above_8"]),
     ("no shufflers", "shuffled", {}, {"trust": "local", "shuffle": None}, ["trust"]),
     ("shufflers at last", "shuffled", {"trust": "local", "shuffle": None}, {}, []),
     ("fewer shufflers", "shuffled", {}, shuffled(shufflers=ROUTE.shufflers[:1]), ["shuffle.shufflers"]),
     ("smaller shuffled batches", "shuffled", {}, shuffled(least=99), ["shuffle.least"]),
     ("fewer fakes", "shuffled", {}, shuffled(fakes=9), ["shuffle.fakes"]),
     ("a larger delta", "shuffled", {}, shuffled(delta=1e-5), ["shuffle.delta"]),
+    ("shares instead of layers", "shuffled", {}, SHARED, ["trust"]),
+    ("layers instead of shares", "shuffled", SHARED, {}, ["trust"]),
     ("another key", "shuffled", {}, shuffled(collector_key="0d" * 32), []),
     (
         "several at once",

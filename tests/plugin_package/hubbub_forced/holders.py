@@ -23,17 +23,17 @@ class HoldersQuestion(StatisticQuestion):
     def examples(cls):
         yield cls(field="theme", value="dark", epsilon=1.0), {"theme": Categorical(["light", "dark", "sepia"])}
 
-    def statistic(self, setting):
-        domain = setting.domain
+    def statistic(self):
+        domain = self.setting.domain
         if not isinstance(domain, Categorical) or self.value not in domain.names:
             raise InvalidValue("value", self.value, f"a name that {self.field} has")
         return Frequencies(2, view=Among((domain.code(self.value),)))
 
-    def labels(self, setting):
+    def labels(self):
         return self.value, "any other"
 
-    def shape(self, setting):
+    def shape(self):
         return Shape(form="shares", size=2, adds_up=True)
 
-    def default_title(self, setting):
+    def default_title(self):
         return f"Who has {self.value}?"
