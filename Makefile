@@ -7,7 +7,7 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet
 CONSTRAINTS ?= --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-papers test-mutations coverage bench lint lock docs clean
+.PHONY: help demo test test-slow test-papers test-mutations papers papers-full coverage bench lint lock docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -54,11 +54,17 @@ test: $(VENV)/dev.stamp ## doctests and tests, and lint at the same time; the sl
 	wait $$lint; linted=$$?; cat build/lint.txt; exit $$((tests || linted))
 
 test-slow: $(VENV)/dev.stamp ## the statistical sweeps, the long forms of short tests, many examples of each property
-	@$(IN_MEMORY) $(PY) -m pytest -m slow tests papers
+	@$(IN_MEMORY) $(PY) -m pytest -m slow tests papers/tests
 	@HUBBUB_EXAMPLES=long $(IN_MEMORY) $(PY) -m pytest -m 'hypothesis and not slow' tests
 
 test-papers: $(VENV)/dev.stamp ## every figure and table of the papers, at a small size
 	@$(PY) -m pytest -m papers papers/tests
+
+papers: $(VENV)/dev.stamp ## the gallery of every figure and table within 3 hours on two cores, build/papers/index.html; goes on where it was left
+	@$(VENV)/bin/hubbub reproduce gallery --hours 3 --workers 2 --out build/papers
+
+papers-full: $(VENV)/dev.stamp ## the gallery in full, without a limit; its records are kept in papers/src/hubbub_papers/results
+	@$(VENV)/bin/hubbub reproduce gallery --workers 2 --out build/papers-full --keep papers/src/hubbub_papers/results
 
 test-mutations: $(VENV)/dev.stamp ## a test fails for each security decision that is mutated; ONLY="shuffler:" tries some of them
 	@$(PY) tests/mutations.py $(ONLY)

@@ -4,8 +4,6 @@ That code (github.com/apple/ml-shuffling-amplification) is not installed by anyt
 ML_SHUFFLING_AMPLIFICATION names its folder; without it, only our own targets are judged.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """Randomising on the device: n reports of one value each, against the other libraries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from measure import Result, cpu_seconds

@@ -1,7 +1,5 @@
 """The prefix extending method, all of it, against the kernel of OLH alone for the same number of hashes."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

@@ -5,8 +5,6 @@
 Prints its port, the public key's collection id and the token once it answers.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -44,7 +42,7 @@ mechanism = "OLH"
 
 def collector(folder: Path) -> int:
     from hubbub.authoring import load_collection
-    from hubbub.dashboard.app import dashboard
+    from hubbub.dashboard.pages import dashboard
     from hubbub.service.base.trusted_clock import TrustedClock
     from hubbub.service.collector.collector import Collector, Limits
     from hubbub.service.http.problems import Tokens

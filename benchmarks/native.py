@@ -1,7 +1,5 @@
 """The hand-written C kernel: compiled when the benchmark runs, called through ctypes."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import subprocess

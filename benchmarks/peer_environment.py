@@ -1,7 +1,5 @@
 """The other libraries' environment: made once, in build/, by pip from pinned versions."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

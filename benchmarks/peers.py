@@ -5,8 +5,6 @@ is stopped before that, at the raw support counts. `held` is what the library sa
 check that the job was done.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

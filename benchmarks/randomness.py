@@ -1,7 +1,5 @@
 """Random bits: the secure generator against numpy's fast insecure one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

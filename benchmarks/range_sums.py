@@ -1,7 +1,5 @@
 """A sum over a box of two private columns, from stored HIO reports, against the hashes that it needs alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """ToPS in batch: values a second a core through perturber and smoother, against plain C, and its memory."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 from collections.abc import Iterator

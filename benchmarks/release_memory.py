@@ -1,7 +1,5 @@
 """How much memory a stream takes while it makes and uses a tree of r = 2^20 without pruning; printed as JSON."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 

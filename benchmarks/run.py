@@ -5,8 +5,6 @@
 Times are CPU seconds over all threads, the best of several turns. Exits with 1 if a target is missed.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json
@@ -17,11 +15,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from amplification import amplification
-from growth import growth
+from growth import collector, growth
 from heavy_hitters import heavy_hitters
 from ingest import ingest
+from internet_scale import internet_scale
 from measure import Failure, Result
 from native import compiler
+from oblivious import oblivious
 from randomness import randomness
 from range_sums import range_sums
 from release import release
@@ -40,7 +40,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
     part.__name__: part
     for part in (
         *(randomness, startup, olh, hadamard, clients, growth, streams, ingest, ternary, release, square_wave),
-        *(heavy_hitters, range_sums, amplification),
+        *(heavy_hitters, range_sums, amplification, oblivious, collector, internet_scale),
     )
 }
 

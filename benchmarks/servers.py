@@ -1,7 +1,5 @@
 """Aggregation: OLH against a C kernel and against the other libraries; Hadamard against the other library."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import native

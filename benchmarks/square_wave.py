@@ -1,7 +1,5 @@
 """EM and EMS for square waves of 1,024 points, to convergence: CPU seconds, against plain C and against numpy."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Import time: what a device waits for, in fresh processes."""
 
-from __future__ import annotations
-
 import json
 import pkgutil
 import time

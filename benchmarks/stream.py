@@ -1,7 +1,5 @@
 """Randomise, accumulate and merge n OLH reports in chunks; print peak memory and CPU time as JSON."""
 
-from __future__ import annotations
-
 import json
 import resource
 import sys

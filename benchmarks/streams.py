@@ -1,7 +1,5 @@
 """Window streams: what a simulation costs beyond the randomness it cannot do without."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from measure import Result, in_process

@@ -1,7 +1,5 @@
 """Sparse ternary vectors: the servers of Collision and CoCo against OLH's, hash for hash; the online ExSub client."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """LPA over a million simulated devices; print CPU time, that of drawing its reports' bytes alone, and peak memory."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

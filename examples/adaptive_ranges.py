@@ -4,8 +4,6 @@ Real columns, each cut into 1,024 buckets of one width, and random ranges of the
 chosen on these columns. Run it with `python examples/adaptive_ranges.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import numpy as np

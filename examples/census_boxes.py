@@ -3,8 +3,6 @@
 Half of each of two, and of each of four columns. Run it with `python examples/census_boxes.py`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hubbub import Random

@@ -6,8 +6,6 @@ Each device sends one report of its system and of whether the app crashed, toget
 device recorded; the estimates have an interval for every system, and for the difference of two systems.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

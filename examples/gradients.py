@@ -5,8 +5,6 @@ and ternary without bias (`hb.Gradients`), and sends one randomised report of it
 the batch and nothing else. Run it with `python examples/gradients.py`.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ The ratings of MovieLens 100K: a person's keys are the mysteries they rated, the
 Each device sends one report on all of them together. Run it with `python examples/keyvalue.py`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 import hubbub as hb

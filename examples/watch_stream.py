@@ -4,8 +4,6 @@
 in the service it is the network. Run it with `python examples/watch_stream.py`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 import hubbub as hb

@@ -4,8 +4,6 @@ KEY is the collector's public key, 64 hexadecimal digits. Requests for /v1 are h
 collector have one address, as behind a reverse proxy.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess
