@@ -34,7 +34,15 @@ from tests.service.web import TOKEN
 from tests.shared.in_process import start_collector
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-QUICK = ConnectionLimits(header_seconds=0.5, idle_seconds=0.5, body_seconds=0.5, write_seconds=0.5, pipelined=1_000_000)
+# Seconds that a state may last: a test lets the time run out itself, once a connection is in the state.
+SECONDS = {"header": 1000.0, "body": 2000.0, "idle": 3000.0}
+IMPATIENT = ConnectionLimits(
+    header_seconds=SECONDS["header"],
+    body_seconds=SECONDS["body"],
+    idle_seconds=SECONDS["idle"],
+    write_seconds=0.5,
+    pipelined=1_000_000,
+)
 CHUNKED = (
     b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
@@ -75,6 +83,26 @@ class Guarded:
         before = self.closed(*reasons)
         yield
         wait_for(lambda: self.closed(*reasons) > before)
+
+    def only_connection(self) -> tuple[str, float]:
+        """The state of the connection, and when its time is over; "" while there is none, or several."""
+
+        async def look() -> tuple[str, float]:
+            connections = list(self.guard._all)
+            if len(connections) != 1:
+                return "", 0.0
+            return connections[0].state, connections[0].deadline
+
+        return asyncio.run_coroutine_threadsafe(look(), self.loop).result(60)
+
+    def run_out(self) -> None:
+        """The time of every connection is over."""
+
+        def expire() -> None:
+            for connection in self.guard._all:
+                connection.deadline = 0.0
+
+        self.loop.call_soon_threadsafe(expire)
 
     def closed(self, *reasons: str) -> int:
         return sum(self.guard.closed[reason] for reason in reasons)
@@ -127,9 +155,9 @@ def server() -> Iterator[Guarded]:
 
 
 @pytest.fixture(scope="module")
-def quick() -> Iterator[Guarded]:
-    """A server that has no patience."""
-    with guarded_server(Limits(connections=QUICK)) as made:
+def impatient() -> Iterator[Guarded]:
+    """A server that waits half a second for those who do not read."""
+    with guarded_server(Limits(connections=IMPATIENT)) as made:
         yield made
 
 
@@ -215,55 +243,71 @@ SLOW = {
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_nobody_keeps_a_connection_for_nothing(name: str, quick: Guarded):
+def test_nobody_keeps_a_connection_for_nothing(name: str, impatient: Guarded):
     state, sent = SLOW[name]
     # A request that is answered before its body has come is at rest, or not, as the answer or the body comes first.
     states = (state, "idle") if sent.startswith(b"POST /healthz") else (state,)
-    with quick.closes_one(*states), quick.connect() as connection:
+    wait_for(lambda: len(impatient.guard) == 0)
+    with impatient.closes_one(*states), impatient.connect() as connection:
         connection.sendall(sent)
+        if sent.startswith((b"GET /healthz", b"POST /healthz")):
+            assert status(connection.recv(65536)) in (200, 405)
+        wait_for(lambda: impatient.only_connection()[0] in states)
+        state, deadline = impatient.only_connection()
+        assert SECONDS[state] - 500 < deadline - impatient.loop.time() <= SECONDS[state]
+        impatient.run_out()
         heard(connection)  # until it is closed
 
 
-def test_those_who_drip_are_closed_all_the_same(quick: Guarded):
-    for first, drop in ((b"GET / HTTP/1.1\r\n", b"X: a\r\n"), (GET, b"\r\n")):
-        with quick.closes_one("header"), quick.connect() as connection, contextlib.suppress(OSError):
-            connection.sendall(first)
-            connection.settimeout(0.1)
-            for _ in range(60):
-                connection.sendall(drop)
-                with contextlib.suppress(TimeoutError):
-                    if not connection.recv(65536):
-                        break
+@pytest.mark.parametrize(("first", "drop"), [(b"GET / HTTP/1.1\r\n", b"X: a\r\n"), (GET, b"\r\n")])
+def test_those_who_drip_get_no_more_time(first: bytes, drop: bytes, impatient: Guarded):
+    wait_for(lambda: len(impatient.guard) == 0)
+    with impatient.closes_one("header"), impatient.connect() as connection:
+        connection.sendall(first)
+        if first == GET:
+            assert status(connection.recv(65536)) == 200
+            wait_for(lambda: impatient.only_connection()[0] == "idle")
+        connection.sendall(drop)
+        wait_for(lambda: impatient.only_connection()[0] == "header")
+        deadline = impatient.only_connection()[1]
+        for _ in range(20):
+            connection.sendall(drop)
+            time.sleep(0.01)  # pieces that arrive one by one
+            assert impatient.only_connection() == ("header", deadline)
+        impatient.run_out()
+        heard(connection)
 
 
 # Answers of 25 MB and more: the system holds some 4 MB for a reader that does not come.
 MANY = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 1500
 
 
-def test_an_answer_that_nobody_reads_is_thrown_away(quick: Guarded):
-    before = quick.guard.closed["unread"]
-    with quick.connect(receive_buffer=4096) as connection, contextlib.suppress(OSError):
+def test_an_answer_that_nobody_reads_is_thrown_away(impatient: Guarded):
+    before = impatient.guard.closed["unread"]
+    with impatient.connect(receive_buffer=4096) as connection, contextlib.suppress(OSError):
         connection.settimeout(0.2)
         with contextlib.suppress(TimeoutError):
             connection.sendall(MANY)
-        wait_for(lambda: quick.guard.closed["unread"] > before)
-    works(quick, 1)
+        wait_for(lambda: impatient.guard.closed["unread"] > before)
+    works(impatient, 1)
 
 
-def test_a_listener_that_does_not_read_is_let_go(quick: Guarded):
-    before = quick.guard.closed["unread"]
+def test_a_listener_that_does_not_read_is_let_go(impatient: Guarded):
+    before = impatient.guard.closed["unread"]
     authorized = f"GET /v1/collections/exact/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
-    with quick.connect(receive_buffer=4096) as connection:
+    with impatient.connect(receive_buffer=4096) as connection:
         connection.sendall(authorized.encode())
-        wait_for(lambda: len(quick.service.hub) == 1)
-        while quick.guard.closed["unread"] == before and len(quick.service.hub):
-            quick.loop.call_soon_threadsafe(partial(quick.service.hub.tell, "exact", "ask", {"filler": "x" * 20_000}))
+        wait_for(lambda: len(impatient.service.hub) == 1)
+        while impatient.guard.closed["unread"] == before and len(impatient.service.hub):
+            impatient.loop.call_soon_threadsafe(
+                partial(impatient.service.hub.tell, "exact", "ask", {"filler": "x" * 20_000})
+            )
             time.sleep(0.01)
-    wait_for(lambda: len(quick.service.hub) == 0)
+    wait_for(lambda: len(impatient.service.hub) == 0)
 
 
 def test_all_unread_answers_together_have_a_limit():
-    limits = replace(QUICK, write_seconds=600.0, unread_bytes=1)
+    limits = replace(IMPATIENT, write_seconds=600.0, unread_bytes=1)
     with guarded_server(Limits(connections=limits)) as server, server.connect(receive_buffer=4096) as connection:
         connection.settimeout(0.2)
         with contextlib.suppress(OSError):
