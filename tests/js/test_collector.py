@@ -136,22 +136,26 @@ def test_a_kind_of_question_from_outside_is_answered(context: BrowserContext, si
     collector = serve(toml.replace("STEP", f"{seconds}s"), program=after(DISTINCT))
     home = site(load_collection(TOML.replace("STEP", f"{seconds}s")))
     page = visit(context, home, collector)
-    time.sleep(seconds - time.time() % seconds + 0.2)
-    step = int(time.time() // seconds)
-    page.evaluate(
-        """() => Promise.all(Array.from({ length: 24 }, async (_, n) => {
-          const client = await device(n);
-          await client.record("theme", n % 2 ? "dark" : "light");
-          await client.tick();
-        })).then(() => null)"""
-    )
-    accepted = collector.outcomes()["accepted"]
-    assert accepted == 24
-    # The last reports may have come in the next step on a slow machine.
-    heard = wait_for(lambda: [told for told in collector.releases("in-use", step, step + 1) if told["n"] == accepted])
-    assert heard[0]["labels"] == ["values in use"]
+    page.evaluate("async () => { window.crowd = await Promise.all(Array.from({ length: 24 }, (_, n) => device(n))); }")
+
+    def release_of_all() -> dict[str, Any] | None:
+        """Let all answer at the beginning of a step. Its release, if it was over only after the last of them."""
+        time.sleep(seconds - time.time() % seconds + 0.2)
+        step = int(time.time() // seconds)
+        page.evaluate(
+            """() => Promise.all(crowd.map(async (client, n) => {
+              await client.record("theme", n % 2 ? "dark" : "light");
+              await client.tick();
+            })).then(() => null)"""
+        )
+        time.sleep(max(0.0, (step + 1) * seconds + 1.2 - time.time()))  # what is late is not taken any more
+        (told,) = wait_for(lambda: collector.releases("in-use", step, step))
+        return told if told["n"] == 24 else None
+
+    release = next(filter(None, (release_of_all() for _ in range(6))))  # a busy machine may need more than one step
+    assert release["labels"] == ["values in use"]
     # Half of 24 devices each, at epsilon 6: a share that chance would hide is 7 standard errors away.
-    assert heard[0]["value"] == [2.0]
+    assert release["value"] == [2.0]
 
 
 @pytest.mark.slow
