@@ -16,7 +16,8 @@ import msgspec
 import numpy as np
 
 from hubbub.backends import LOCAL
-from hubbub.backends.report_files import ReadBatch, RowGroup, SketchKey, Specs, mechanisms_of, read_batch
+from hubbub.backends.report_files import SketchKey, Specs, mechanisms_of
+from hubbub.backends.report_rows import ReadBatch, RowGroup, read_batch
 from hubbub.core.domain import as_domain
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch, at
 from hubbub.core.migrations import Versions
