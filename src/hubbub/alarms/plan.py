@@ -26,10 +26,6 @@ class WatchedQuantity:
     alarm, category, question, title
         The names of the alarm, of the category (empty if the alarm watches one quantity only) and of the question, and
         a description.
-    weights
-        A weight for each number of an answer.
-    test
-        The sequential test.
     false_alarms
         The average number of false alarms per step.
     meaning

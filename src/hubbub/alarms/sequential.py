@@ -50,8 +50,6 @@ class WatchState:
     raised, since, clears, event
         While the alarm is raised: its side, the step since which it is true, the value at which it is cleared, and the
         number of the event.
-    step, value, stderr
-        The last estimate.
     """
 
     learnt: int = 0

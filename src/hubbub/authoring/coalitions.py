@@ -54,10 +54,6 @@ def coalitions(mechanism: ReportFormat | float, route: Route, n: int) -> list[Co
     mechanism
         What reports are made by; or an epsilon, where all that is known is that they spend no more. A mechanism whose
         reports can be linked, to each other or to what is publicly known, is refused.
-    route
-        Who shuffles.
-    n
-        How many people's reports the batch has.
     """
     groups, nothing_left = (_with_shares if isinstance(route, ObliviousRoute) else _with_layers)(route, n)
     bounded = [Coalition(who, *_bound(mechanism, people, route, fakes), left) for who, people, fakes, left in groups]

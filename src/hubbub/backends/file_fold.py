@@ -74,8 +74,6 @@ def fold_files(
     ----------
     places
         Paths or URLs, as of `ReportFiles`.
-    plan
-        What is added up.
     out
         The file to write. What is done so far stands in a folder of the same name with `.parts` behind it.
     progress

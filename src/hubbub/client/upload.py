@@ -42,8 +42,6 @@ class Backoff:
 
     Parameters
     ----------
-    rng
-        Where the delays come from.
     base, cap
         Seconds.
     """
@@ -167,8 +165,6 @@ class SharedReports:
     ----------
     collection
         The collection in force, which says who shuffles.
-    rng
-        Draws the shares.
     """
 
     def __init__(self, collection: SignedCollection, rng: Random) -> None:
@@ -224,8 +220,6 @@ class Uploader:
     ----------
     store, transport
         The device's file, and the way to the server. Reports that are shuffled go to shufflers instead.
-    rng
-        Where delays come from.
     per_frame
         How many reports a frame holds at most; every frame has the same size.
     jitter

@@ -190,8 +190,6 @@ class HomomorphicKey:
 
     Parameters
     ----------
-    modulus, g, h
-        The modulus, and the two generators.
     subgroup_bits
         The size of the two secret primes that divide the order of h.
     """

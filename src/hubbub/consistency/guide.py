@@ -36,8 +36,6 @@ class ConsistencyMethod:
         "almost": to 1 or somewhat less.
     order
         All keep the order of the values. "strict": different values stay different; "weak": some become equal.
-    needs_noise
-        Whether it reads the noise of the mechanism.
     of_results
         Whether it is applied to the results of queries, after the sum.
 
@@ -126,10 +124,6 @@ def guideline(purpose: Purpose, *, whole: bool = True, noise: bool = True) -> st
     ----------
     purpose
         As of `consistent`.
-    whole
-        Whether the true shares add up to 1.
-    noise
-        Whether the noise of the estimates is known.
 
     Example:
         >>> guideline("single"), guideline("set"), guideline("set", noise=False), guideline("set", whole=False)
@@ -162,8 +156,6 @@ def consistent(estimate: Estimate, *, for_: Purpose | None = None, method: str |
 
     Parameters
     ----------
-    estimate
-        Shares of the whole domain.
     for_
         "single": each value on its own (Base-Cut). "frequent": the most frequent values (Norm). "set": sums over sets
         of values (PowerNS; where the sets are known, `choose_method` finds what serves them best).
@@ -196,8 +188,6 @@ def answer(estimate: Estimate, weights: ArrayLike, method: str = "power-ns") -> 
 
     Parameters
     ----------
-    estimate
-        Shares of the whole domain.
     weights
         For a set of values, 1 for its members and 0 for the others. Post-Pos takes none below 0.
     method
@@ -279,14 +269,8 @@ def choose_method(
 
     Parameters
     ----------
-    mechanism
-        The oracle that made the estimate.
-    estimate
-        Its estimate of the whole domain.
     queries
         A row of weights for each query.
-    rng
-        What the synthetic people randomise with.
     repetitions
         How often they report, at least 2.
     methods

@@ -36,14 +36,10 @@ class Plan:
 
     Parameters
     ----------
-    request
-        What the plan was requested for.
     n, epsilon, stderr
         Two as requested, and the third as solved; `stderr` is that of the picked oracle.
     rows
         Every oracle at that setting, the smallest standard error first.
-    picked, why
-        The oracle to use, and why.
     warnings
         The oracles that forged reports move much further than the picked one, and by how much.
     """

@@ -62,10 +62,6 @@ def bound_stderr(
 
     Parameters
     ----------
-    mechanism, query
-        How people report, and the query.
-    n
-        How many people there are.
     mean_square
         The mean square of the measure that is added up; 1 for counts.
     asked

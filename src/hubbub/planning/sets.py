@@ -24,10 +24,6 @@ class SetRow:
         Its name; of padding and sampling, with the oracle's.
     stderr
         The root of the mean variance of all items' shares: exact at the lengths people have.
-    bytes
-        The size of a report.
-    effective_epsilon
-        What a report spends.
     shift
         How far forged reports can move the share of an item that nobody holds.
     picked, why
@@ -53,8 +49,6 @@ class SetPlan:
 
     Parameters
     ----------
-    domain, n, epsilon
-        As asked.
     held
         How many items people hold on average.
     forged

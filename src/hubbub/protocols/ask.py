@@ -137,14 +137,8 @@ class Ask:
 
     Parameters
     ----------
-    mechanism
-        The mechanism that makes the report.
-    step
-        The step whose value is asked for.
     view
         The function of the value that the mechanism is given.
-    cohort
-        The arc of the devices that are asked.
     standing
         Whether every device answers the same ask at every step, so that it is published only once.
     following

@@ -43,8 +43,6 @@ class QuantileOutput:
     ----------
     tree
         QUANTILE_DISC of a public expression and a share.
-    profiles
-        Gives the profile of a measure.
     """
 
     how = "a quantile: its interval is that of the values whose share below is not told from the one asked for"

@@ -21,8 +21,9 @@ from hubbub.planning.minimax import entry_floor
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.basic import View
 from hubbub.protocols.views.sets import Held
-from hubbub.questions.base import Example, Shape
+from hubbub.questions.base import Example
 from hubbub.questions.consistent_shares import SharesQuestion
+from hubbub.questions.shape import Shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.statistics.influence import Influence
 

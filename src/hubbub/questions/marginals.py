@@ -27,11 +27,12 @@ from hubbub.protocols.marginals.calm import OracleChoice
 from hubbub.protocols.marginals.field_marginals import FieldMarginals, cell_names
 from hubbub.protocols.marginals.plan import THETA, MarginalPlan, plan_marginals, plan_named
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.statistic import ARITHMETIC, steady_parts
+from hubbub.protocols.steady import ARITHMETIC, steady_parts
 from hubbub.protocols.views.records import Axis
-from hubbub.questions.base import Example, Question, Shape
+from hubbub.questions.base import Example, Question
 from hubbub.questions.breakdown import group_axis, group_names
 from hubbub.questions.marginal_shares import MarginalShares
+from hubbub.questions.shape import Shape
 from hubbub.questions.spending import Cost
 from hubbub.questions.table import column_values
 from hubbub.questions.words import listed, odds_text

@@ -30,8 +30,6 @@ class FollowedValues:
 
     Parameters
     ----------
-    first
-        The number of the first step.
     domains
         By the name of the field.
     columns
@@ -116,10 +114,6 @@ class RehearsedChanges:
 
     Parameters
     ----------
-    horizon
-        What was released.
-    labels
-        A name for each share.
     shares
         The true shares: a row for each step.
     """
@@ -140,12 +134,8 @@ def rehearse_changes(
 
     Parameters
     ----------
-    values
-        The values.
     epsilon, changes
         What a device may spend, and how many changes it may tell of, over all steps.
-    rng
-        The randomness of the devices.
     keys
         `fanout`, `queries` and `mechanism`, as of `ChangesQuestion`.
     """

@@ -26,8 +26,6 @@ class TopValues:
 
     Parameters
     ----------
-    plan
-        The plan of the search.
     release
         Its release; without estimates if the search was stopped.
     """
@@ -127,12 +125,8 @@ class TopInColumn:
 
     Parameters
     ----------
-    found
-        The result of the study.
     truth
         The true share of every value, in its NFC form.
-    n
-        How many rows there are.
     missing
         How many rows have no value; they answer too.
     """
@@ -163,8 +157,6 @@ def find_top_in_column(
         As of `collect_column`.
     k, epsilon, longest, rng, threshold, query_limit
         As of `find_top`.
-    progress
-        Called with (done, total, label).
     """
 
     def show(done: int, label: str) -> None:

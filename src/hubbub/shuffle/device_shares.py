@@ -62,8 +62,6 @@ def sealed_shares(number: Words, key: PublicNumbers, shufflers: list[bytes], bat
     ----------
     number
         The report as a number: an array of one.
-    key
-        The server's key.
     shufflers
         The encryption keys of the shufflers. The last one gets the encrypted share.
     batch

@@ -297,12 +297,8 @@ def combine(results: Sequence[bytes], count: int, key: DGKPrivate) -> CombinedRe
 
     Parameters
     ----------
-    results
-        What the shufflers made for the server, in their order.
     count
         How many reports there are, fakes among them.
-    key
-        The private key.
     """
     last = holders(len(results))[-1]
     total, readable = np.zeros(count, dtype=np.uint64), np.ones(count, dtype=bool)

@@ -84,10 +84,6 @@ class ShareRun:
     ----------
     place, route, key
         The number of this shuffler, the signed route, and the server's key.
-    seed
-        The secret of this shuffler and batch.
-    opened
-        Its shares.
     """
 
     def __init__(self, place: int, route: ObliviousRoute, key: DGKPublic, seed: bytes, opened: OpenedShares) -> None:

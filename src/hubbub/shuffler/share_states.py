@@ -53,12 +53,8 @@ class ShareStates:
 
     Parameters
     ----------
-    states, store, source, keys
-        Of the shuffler.
     collector, connect
         The transport to the collector, and what makes one from the address of another shuffler.
-    route
-        The signed route in use.
     workers
         Makes processes that hold a key, in which masks are made; None makes masks in this process.
     """

@@ -31,17 +31,7 @@ DEVICES = 600
 
 
 class AskedQuestion:
-    """A question in a collection of its own, and its conversation with simulated devices that have all its values.
-
-    Parameters
-    ----------
-    question
-        The question.
-    fields
-        The domains of the fields that it reads.
-    rng_seed
-        The seed of all randomness.
-    """
+    """A question in a collection of its own, and its conversation with simulated devices that have all its values."""
 
     def __init__(self, question: Question, fields: Mapping[str, Domain], rng_seed: int = 1) -> None:
         self.question, self.fields, self.seed = question, dict(fields), rng_seed

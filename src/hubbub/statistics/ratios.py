@@ -37,8 +37,6 @@ class Ratios(Estimate):
 
     Parameters
     ----------
-    above, below
-        The two sums that each value is made of.
     moments
         Three rows: the variance of `above`, the covariance of both, the variance of `below`.
     pair

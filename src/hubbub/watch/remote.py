@@ -147,8 +147,6 @@ class RemoteWatch:
 
     Parameters
     ----------
-    api
-        The collector.
     collection, question
         Their names; may be left out where there is one.
     watched

@@ -238,10 +238,6 @@ def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_byt
 
     Parameters
     ----------
-    batch
-        The batch that was received.
-    route
-        The signed route of the collection.
     hops
         How many shufflers the batch has passed.
     report_bytes

@@ -18,13 +18,7 @@ Signs = NDArray[np.int8]
 
 @dataclass(frozen=True)
 class SetForm(ABC):
-    """The columns of reports that are sets of `size` of `positions` positions, with a sign each.
-
-    Parameters
-    ----------
-    positions, size
-        How many positions there are, and how many of them a report has.
-    """
+    """The columns of reports that are sets of `size` of `positions` positions, with a sign each."""
 
     positions: int
     size: int

@@ -26,12 +26,8 @@ class Partition:
 
     Parameters
     ----------
-    dimension
-        The values and their hierarchy.
     starts
         The first value of each interval, in order; the first of them is 0.
-    levels
-        The level of each interval.
     """
 
     dimension: Dimension
@@ -187,8 +183,6 @@ class AdaptiveHierarchy:
         What a person's report may spend; everybody answers in one round.
     dimensions
         The one private dimension, with an order.
-    n
-        How many people are expected.
 
     References
     ----------

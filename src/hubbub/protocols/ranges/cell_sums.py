@@ -147,10 +147,6 @@ class SumVariance:
 
     Parameters
     ----------
-    n
-        How many people there are.
-    squares
-        The sum of their squared measures.
     known
         The multiple of the known total that the query adds.
     divided

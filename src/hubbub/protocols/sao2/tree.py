@@ -129,8 +129,6 @@ class Pooled:
 
     Parameters
     ----------
-    tree
-        The tree.
     variances
         The variance of a residue's estimate at each level, up to a common factor; infinite if nobody reports on a
         level.

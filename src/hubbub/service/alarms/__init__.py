@@ -133,8 +133,6 @@ class Alarms:
     ----------
     collections, store
         The collections that are served, and the store.
-    plans
-        The alarms of each collection, by its name.
     """
 
     def __init__(self, collections: Sequence[Collection], store: Store, plans: Mapping[str, AlarmPlan]) -> None:

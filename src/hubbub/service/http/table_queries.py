@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hubbub.core.errors import MissingDependency
-from hubbub.protocols.statistic import STEP
+from hubbub.protocols.steady import STEP
 from hubbub.service.collector.collector import Collector
 from hubbub.service.collector.kept_table import asks_of_steps, kept_table, step_of
 from hubbub.service.http.problems import Problem
@@ -36,13 +36,6 @@ _LAST_STEP = 1 << 62
 
 class TableQueries:
     """Answers SQL queries over the tables of a collector. A query reuses counts of earlier ones over the same steps.
-
-    Parameters
-    ----------
-    collector
-        The collector with the reports.
-    seconds
-        Seconds after which a query is stopped.
 
     Example:
         >>> from hubbub.service.collector.collector import example_collector

@@ -113,10 +113,6 @@ def make_checks(
 
     Parameters
     ----------
-    collection, answer, ask
-        The ask that the uploads answer.
-    count
-        How many uploads to make.
     rng
         The source of randomness; a secure one, except in tests.
     """

@@ -274,8 +274,6 @@ class Studies:
 
     Parameters
     ----------
-    collections
-        The collections that are served.
     store, versions
         The store, which knows every run that was ever begun, and the versions of all collections.
     outdated

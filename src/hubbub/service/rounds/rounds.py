@@ -48,16 +48,12 @@ class Rounds:
     ----------
     collections, store, rng, archive
         As of `Collector`.
-    versions
-        All versions of all collections.
     outdated
         The ids of earlier versions of the collections.
     ceilings
         How many reports the board takes.
     on_release
         Called once with each release, before it is stored.
-    watchdog
-        Is told which question's code runs.
     first
         What the first tick's changes begin with: new versions are stored with what they ask first, or not at all.
     """

@@ -49,15 +49,7 @@ def _refuse_weaker(new: Collection, old: Collection) -> None:
 
 
 class VersionHistory:
-    """Through which versions each question went on. A series ends where a version changes what the question asks.
-
-    Parameters
-    ----------
-    collections
-        The collections that are served, by name.
-    store, versions
-        The store, and every version that is in it.
-    """
+    """Through which versions each question went on. A series ends where a version changes what the question asks."""
 
     def __init__(self, collections: Mapping[str, Collection], store: Store, versions: KnownVersions) -> None:
         self._collections, self._store, self._versions = collections, store, versions

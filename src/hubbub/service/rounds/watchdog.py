@@ -60,8 +60,6 @@ class Watchdog:
     ----------
     limit
         Seconds that a call may take before the process ends.
-    end
-        Ends the process with an exit code, at once.
     """
 
     def __init__(self, limit: float = LIMIT, end: Callable[[int], None] = os._exit) -> None:
