@@ -73,7 +73,6 @@ class WatchState:
         return self.total / self.weight if self.learnt else None
 
     def to_json(self) -> dict[str, Json]:
-        """The state as JSON."""
         return asdict(self)
 
     @staticmethod

@@ -24,7 +24,6 @@ class Backend(Protocol):
     """Adds up batches of reports. Sketches are integers, so that every backend, in any order, gets the same result."""
 
     def fold(self, batches: Iterable[Reports], mechanism: ReportFormat) -> Sketch:
-        """The sketch of all reports."""
         ...
 
     def support(
@@ -53,7 +52,6 @@ class LocalBackend:
         self._chunk = chunk
 
     def fold(self, batches: Iterable[Reports], mechanism: ReportFormat) -> Sketch:
-        """The sketch of all reports."""
         total = mechanism.empty()
         for batch in batches:
             for rows in self._chunks(batch):

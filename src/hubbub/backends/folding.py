@@ -157,7 +157,6 @@ class Folded:
         return sum(sketch.n for sketch in self.sketches.values())
 
     def add(self, key: SketchKey, mechanism: ReportFormat, sketch: Sketch) -> None:
-        """Add a sketch to the one of its key."""
         if not sketch.n:
             return
         self.mechanisms[key.spec_id] = mechanism
@@ -188,7 +187,6 @@ class Folded:
         return _candidates(self.candidates, self.weighted, key, self.mechanisms[key.spec_id])
 
     def estimate(self, key: SketchKey) -> Estimate:
-        """The estimate from one of the sketches."""
         return self.mechanisms[key.spec_id].estimate(self.sketches[key], self.candidates_of(key))
 
     def to_bytes(self) -> bytes:

@@ -247,7 +247,6 @@ def _divide(reasons: Sequence[tuple[str, Bools]], chosen: Bools) -> tuple[dict[s
 
 
 def _rows_of(keys: RowKeys, readable: Bools) -> Iterator[tuple[int, SketchKey, Ints]]:
-    """The readable rows of each key."""
     rows = np.flatnonzero(readable)
     if len(keys.keys) > 1:
         rows = rows[np.argsort(keys.place[rows], kind="stable")]

@@ -74,7 +74,6 @@ class FrameDrawing(Protocol):
     """Draws the view after the last moment, in a terminal of a size; without the facts once it is over."""
 
     def __call__(self, width: int, height: int, *, over: bool = False) -> RenderableType:
-        """Draw it."""
         ...
 
 

@@ -43,7 +43,6 @@ class PublishedAsk(NamedTuple):
 
     @property
     def name(self) -> AnswerName:
-        """The name of an answer to the ask."""
         return AnswerName(self.question, self.run, self.ask.step, self.round, self.part)
 
     @property

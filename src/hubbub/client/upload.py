@@ -196,7 +196,6 @@ class PlainReports:
     """Sends reports unchanged: the collector reads them directly."""
 
     def seal(self, name: AnswerName, ask: Ask, report: bytes) -> bytes:
-        """The report."""
         return report
 
 

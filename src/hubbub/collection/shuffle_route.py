@@ -125,7 +125,6 @@ class Route(ABC):
         raise InvalidValue("key", encryption_key.hex()[:16] + "...", "the keys of a shuffler of the collection")
 
     def spec(self) -> dict[str, Json]:
-        """The route as JSON."""
         return {
             "shufflers": [dict(vars(shuffler)) for shuffler in self.shufflers],
             "collector_key": self.collector_key,

@@ -58,7 +58,6 @@ class Plan:
         return _kind(self.picked)(epsilon=self.epsilon, domain=self.request.domain)
 
     def to_dict(self) -> dict[str, Json]:
-        """The plan as JSON."""
         return {
             "domain": self.request.size,
             "n": self.n,

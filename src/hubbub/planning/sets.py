@@ -39,7 +39,6 @@ class SetRow:
     why: str
 
     def to_dict(self) -> dict[str, Json]:
-        """The row as JSON."""
         return asdict(self)
 
 
@@ -66,7 +65,6 @@ class SetPlan:
 
     @property
     def items(self) -> int:
-        """How many items there are."""
         assert self.domain.items.size is not None
         return self.domain.items.size
 

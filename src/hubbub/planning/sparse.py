@@ -33,7 +33,6 @@ class TernaryRow:
     why: str = ""
 
     def to_dict(self) -> dict[str, Json]:
-        """The row as JSON."""
         return asdict(self)
 
 

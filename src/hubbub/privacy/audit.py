@@ -198,7 +198,6 @@ class Audit:
         return statement(self)
 
     def to_dict(self) -> dict[str, Json]:
-        """The audit as JSON."""
         return {
             "mechanism": self.mechanism,
             "spec_id": self.spec_id,

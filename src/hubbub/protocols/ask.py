@@ -67,7 +67,6 @@ class Arc:
         return [(self.start, CIRCLE), (0, end - CIRCLE)]
 
     def spec(self) -> dict[str, Json]:
-        """The arc as JSON."""
         return {"start": self.start, "length": self.length}
 
 
@@ -170,7 +169,6 @@ class Ask:
         return Event(event.mechanism, event.spec_id, event.spent, self.step)
 
     def spec(self) -> dict[str, Json]:
-        """The ask as JSON."""
         return {
             "mechanism": self.mechanism.spec(),
             "step": self.step,

@@ -187,7 +187,6 @@ class _Joins:
         self._relation = table.relation
 
     def add(self, join: Tree, rows: pa.Table, name: str, alias: str) -> None:
-        """Join a table of rows."""
         kind, side = str(join.args.get("kind") or "").upper(), str(join.args.get("side") or "").upper()
         if kind not in ("", "INNER", "OUTER") or side not in ("", "LEFT") or join.args.get("method"):
             word = " ".join(filter(None, (str(join.args.get("method") or ""), side, kind)))

@@ -99,7 +99,6 @@ class QuantileOutput:
         groups: Sequence[PeopleGroup],
         level: float,
     ) -> list[AnswerInterval]:
-        """The quantile of each group."""
         reach = normal_reach(level)
         known = [*public] if self._score is not None else [*public, f"({self._sql}) IS NOT NULL"]
         tried: list[Tried] = [{} for _ in groups]

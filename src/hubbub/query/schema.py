@@ -241,7 +241,6 @@ class TableSchema:
         return TableReports(len(codes), levels)
 
     def spec(self) -> dict[str, Json]:
-        """The schema as JSON."""
         private: list[Json] = [
             {"name": column.name, "domain": column.domain.spec(), "missing": column.missing} for column in self.private
         ]

@@ -76,7 +76,6 @@ class SupportCounts:
         group: LevelReports,
         block: BlockRows,
     ) -> None:
-        """Add the supports from the reports of a level and a block."""
         spots = np.minimum(np.searchsorted(block.rows, group.rows), block.rows.size - 1)
         selected = np.flatnonzero(block.rows[spots] == group.rows)
         if not selected.size:

@@ -80,7 +80,6 @@ class KeyNumbers(Statistic):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """How many keys there are."""
         return len(self.domain.keys)
 
     @property

@@ -60,7 +60,6 @@ class Shape:
     columns: Mapping[str, str] = field(default_factory=dict)
 
     def spec(self) -> dict[str, Json]:
-        """The shape as JSON."""
         groups: dict[str, Json] = {name: list(labels) for name, labels in self.groups.items()}
         return {**asdict(self), "groups": groups, "values": list(self.values), "columns": dict(self.columns)}
 

@@ -121,7 +121,6 @@ class ItemShares(Statistic):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """How many items there are."""
         size = self.domain.items.size
         assert size is not None
         return size

@@ -42,7 +42,6 @@ class FollowedValues:
 
     @property
     def steps(self) -> int:
-        """How many steps there are."""
         return len(next(iter(self.columns.values())))
 
     @property

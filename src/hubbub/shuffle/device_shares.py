@@ -24,7 +24,6 @@ class PublicNumbers(Protocol):
 
     @property
     def modulus(self) -> str:
-        """The modulus."""
         ...
 
     @property

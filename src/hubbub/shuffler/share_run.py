@@ -149,7 +149,6 @@ class ShareRun:
         return step if step is not None and set(step.needs) <= came else None
 
     def masks_needed(self, step: ShuffleStep) -> int:
-        """How many masks a step needs."""
         return len(self._shares) if step.does in ("hide", "result") and self._shares.encrypted is not None else 0
 
     def take(self, step: ShuffleStep, received: Mapping[Message, bytes], masks: Masks | None) -> Outcome:

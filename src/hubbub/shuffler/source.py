@@ -22,7 +22,6 @@ class SignedSource:
         self._trusted = {trusted} if isinstance(trusted, bytes) else set(trusted)
 
     def read(self, document: str) -> SignedCollection:
-        """The collection of a signed document."""
         return open_collection(_json(document.encode()), self._trusted)
 
     def fetch(self, known: SignedCollection | None) -> tuple[SignedCollection, str]:

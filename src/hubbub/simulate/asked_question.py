@@ -80,7 +80,6 @@ class AskedQuestion:
 
     @property
     def rounds(self) -> Iterator[list[Ask]]:
-        """The asks of each round."""
         for message, _ in self.transcript:
             if isinstance(message, Ask | list):
                 yield message if isinstance(message, list) else [message]
@@ -97,7 +96,6 @@ class AskedQuestion:
 
     @property
     def releases(self) -> list[Release]:
-        """The releases."""
         return [message for message, _ in self.transcript if isinstance(message, Release)]
 
 

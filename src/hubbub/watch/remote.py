@@ -201,7 +201,6 @@ class RemoteWatch:
 
     @property
     def name(self) -> str:
-        """What is watched."""
         number = self.question if self.watched is None else f"{self.question}: {self.watched}"
         return f"{'share' if self.share else 'mean'} of {number}"
 

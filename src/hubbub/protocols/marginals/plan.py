@@ -168,7 +168,6 @@ class MarginalPlan:
 
     @property
     def t(self) -> int:
-        """How many marginals there are."""
         return len(self.marginals)
 
     @property

@@ -105,7 +105,6 @@ class GrownHierarchy(IntervalMechanism):
 
     @property
     def dimension(self) -> Dimension:
-        """The one dimension."""
         return self.dimensions[0]
 
     @property

@@ -59,7 +59,6 @@ class CellSum:
 
     @property
     def cells(self) -> int:
-        """How many cells the sum has."""
         return sum(term.cells.size for term in self.terms)
 
 

@@ -52,7 +52,6 @@ class Tree:
 
     @property
     def levels(self) -> int:
-        """How many levels there are."""
         return len(self.nodes)
 
     def span(self, level: int) -> int:

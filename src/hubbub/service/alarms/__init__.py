@@ -72,7 +72,6 @@ class AlarmEvent(ApiBody):
     baseline: float | None
 
     def to_json(self) -> dict[str, Json]:
-        """The event as JSON."""
         return dict(msgspec.to_builtins(self))
 
 
