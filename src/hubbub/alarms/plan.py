@@ -239,6 +239,6 @@ def delays_text(watch: WatchedQuantity) -> str:
     for jump in JUMPS:
         delay = watch.delay(jump)
         errors = f"{jump:g}" if texts else f"{jump:g} standard error"
-        found = "not in time" if delay is None else f"within {delay} step{'s' * (delay != 1)}"
-        texts.append(f"of {errors} {found}")
+        noticed = "not in time" if delay is None else f"within {delay} step{'s' * (delay != 1)}"
+        texts.append(f"of {errors} {noticed}")
     return f"half of the jumps {', '.join(texts)}"

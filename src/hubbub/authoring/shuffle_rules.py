@@ -56,9 +56,9 @@ def reports_are_numbers(collection: Collection) -> Iterator[Finding]:
         named = {family.mechanism for family in terms.families}
         with suppress(HubbubError):  # an error already
             named |= {type(ask.mechanism).__name__ for ask in first_asks(collection, name)}
-        others = sorted(named - NUMBERED)
-        if others:
-            text = f"reports by {listed(others)} are no numbers below 2^64, which alone can be divided into shares"
+        unnumbered = sorted(named - NUMBERED)
+        if unnumbered:
+            text = f"reports by {listed(unnumbered)} are no numbers below 2^64, which alone can be divided into shares"
             yield Finding("error", f"questions.{name}", f"{text}; allowed: {listed(sorted(NUMBERED))}")
 
 

@@ -23,8 +23,7 @@ __all__ = ["LOCAL", "Backend", "LocalBackend"]
 class Backend(Protocol):
     """Adds up batches of reports. Sketches are integers, so that every backend, in any order, gets the same result."""
 
-    def fold(self, batches: Iterable[Reports], mechanism: ReportFormat) -> Sketch:
-        ...
+    def fold(self, batches: Iterable[Reports], mechanism: ReportFormat) -> Sketch: ...
 
     def support(
         self,

@@ -101,10 +101,10 @@ def fold_files(
                 of_file = left_out.setdefault(files.files[pieces[number].file].path, {})
                 of_file[reason] = of_file.get(reason, 0) + count
             follow(done, rows, "adding up")
-        again = 0 if repeated is None else sum(int(_marks(repeated, piece).sum()) for piece in pieces)
+        repeats = 0 if repeated is None else sum(int(_marks(repeated, piece).sum()) for piece in pieces)
         replace_private_file(out, folded.to_bytes())
         shutil.rmtree(folder, ignore_errors=True)  # where open files cannot be deleted, the lock stays
-    return FoldResult(folded, len(files.files), rows, again, left_out)
+    return FoldResult(folded, len(files.files), rows, repeats, left_out)
 
 
 def check_files(
@@ -138,10 +138,10 @@ def _fold_piece(files: ReportFiles, piece: FilePart, path: Path, plan: FoldPlan,
     if path.exists():
         return Folded.from_bytes(path.read_bytes())
     folded = Folded(plan.candidates, plan.weight is not None)
-    again = None if repeated is None else _marks(repeated, piece)
+    marks = None if repeated is None else _marks(repeated, piece)
     for start, batch in files.batches(piece):
-        if again is not None and again[start : start + batch.num_rows].any():
-            batch = batch.filter(_mask(again[start : start + batch.num_rows] == 0))
+        if marks is not None and marks[start : start + batch.num_rows].any():
+            batch = batch.filter(_mask(marks[start : start + batch.num_rows] == 0))
         with at(files.files[piece.file].path):
             add_batch(folded, batch, plan)
     replace_private_file(path, folded.to_bytes())
@@ -186,14 +186,14 @@ def _find_repeated(files: ReportFiles, folder: Path, plan: FoldPlan, cores: int,
     partial, done = folder / f"{_REPEATED}.part", 0
     with partial.open("wb") as file:
         file.truncate(rows)
-    again = np.memmap(partial, dtype=np.uint8, mode="r+", shape=(rows,)) if rows else np.zeros(0, np.uint8)
-    for found, size in _in_threads(lambda bucket: _repeated_in(bucket, key), buckets, cores):
-        again[found] = 1
+    marked = np.memmap(partial, dtype=np.uint8, mode="r+", shape=(rows,)) if rows else np.zeros(0, np.uint8)
+    for repeated_rows, size in _in_threads(lambda bucket: _repeated_in(bucket, key), buckets, cores):
+        marked[repeated_rows] = 1
         done += size
         follow(done, rows, "comparing ids")
-    if isinstance(again, np.memmap):
-        again.flush()
-    del again
+    if isinstance(marked, np.memmap):
+        marked.flush()
+    del marked
     for bucket in buckets:
         bucket.unlink(missing_ok=True)
     os.replace(partial, marks)
@@ -230,7 +230,7 @@ def _repeated_in(bucket: Path, key: Array) -> tuple[Array, int]:
     Only ids that were not seen before are kept: a bucket is large only where its ids are repeated.
     """
     size = bucket.stat().st_size // _SEEN.itemsize if bucket.exists() else 0
-    known, again = np.zeros(0, dtype=_SEEN), [np.zeros(0, dtype=np.uint64)]
+    known, repeats = np.zeros(0, dtype=_SEEN), [np.zeros(0, dtype=np.uint64)]
     for start in range(0, size, 2 * BUCKET_IDS):
         fresh = np.fromfile(bucket, _SEEN, 2 * BUCKET_IDS, offset=start * _SEEN.itemsize)
         both = np.concatenate([known, fresh])
@@ -242,11 +242,11 @@ def _repeated_in(bucket: Path, key: Array) -> tuple[Array, int]:
         exact = np.lexsort((suspects["row"], suspects["id"][:, 1], suspects["id"][:, 0]))
         ids = suspects["id"][exact]
         later = near[exact[1:]][(ids[1:] == ids[:-1]).all(axis=1)]
-        again.append(both["row"][later])
+        repeats.append(both["row"][later])
         single = np.ones(len(both), dtype=np.bool_)
         single[later] = False
         known = both[single]
-    return np.concatenate(again), size
+    return np.concatenate(repeats), size
 
 
 def _marks(repeated: Path, piece: FilePart) -> Array:

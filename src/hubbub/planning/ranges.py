@@ -236,7 +236,7 @@ def divide_people(ways: Sequence[RangeChoice], parts: Sequence[float], n: int) -
         if not isinstance(way.mechanism, AdaptiveHierarchy):
             best.setdefault(type(way.mechanism), way)
     counted = np.array([n * part * (1 - part) for part in parts])
-    found: MethodDivision | None = None
+    division: MethodDivision | None = None
     for pair in combinations(best.values(), 2):
         needs = np.array([np.square(way.errors) + counted for way in pair])
         shares = np.full(2, 0.5)
@@ -248,9 +248,9 @@ def divide_people(ways: Sequence[RangeChoice], parts: Sequence[float], n: int) -
             shares = np.sqrt(sums) / np.sqrt(sums).sum()
         variance = needs[answered, np.arange(len(parts))] / shares[answered] - counted
         stderr = math.sqrt(float(np.mean(variance)))
-        if sums.all() and (found is None or stderr < found.stderr):
-            found = MethodDivision(pair, tuple(shares.tolist()), stderr, tuple(answered.tolist()))
-    return found
+        if sums.all() and (division is None or stderr < division.stderr):
+            division = MethodDivision(pair, tuple(shares.tolist()), stderr, tuple(answered.tolist()))
+    return division
 
 
 _Candidate = tuple[IntervalMechanism | AdaptiveHierarchy | SC | HDG, bool, Callable[[RangeQuery], float]]

@@ -274,7 +274,7 @@ class SharesByGroup(SharesQuestion, BreakdownQuestion):
     def knows_noise(self) -> bool:
         return False  # the shares of a group are ratios
 
-    def together(self, name: str, size: int) -> int:
+    def row_size(self, name: str, size: int) -> int:
         groups = map(group_shares_name, self.by)
         return size if name in groups else len(self.value_names(self.setting.domains[self.field]))
 

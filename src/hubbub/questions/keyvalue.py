@@ -128,8 +128,8 @@ class KeyNumbers(Statistic):
         if self._needs_shares:
             share = mechanism.estimate(sketch, of="frequency")
             true, false, reverse = (float(rate) for rate in mechanism.rates[:3])
-            together = mean.value * (1 - true - reverse) / (true + reverse - 2 * false) / n  # Cov(m, f)
-            value, variance = value + c * share.value, variance + c**2 * share.variance + 2 * c * h * together
+            covariance = mean.value * (1 - true - reverse) / (true + reverse - 2 * false) / n  # Cov(m, f)
+            value, variance = value + c * share.value, variance + c**2 * share.variance + 2 * c * h * covariance
         floor = h**2 * mean.variance / 4  # estimated second moments may add up to less than any can have
         low, high = min(self.domain.low, 0.0), max(self.domain.high, 0.0)
         spread = (high - low) ** 2 / 4  # the most that it can be

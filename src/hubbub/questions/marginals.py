@@ -275,10 +275,10 @@ class MarginalsQuestion(Question):
         epsilon = max(mechanism.effective_epsilon for mechanism in self.mechanisms())
         sizes = sorted({len(part.axes) for part in parts})
         some = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-        which = f"one of {len(parts)} choices, which the device's group decides" if len(parts) > 1 else "all at once"
+        choice = f"one of {len(parts)} choices, which the device's group decides" if len(parts) > 1 else "all at once"
         return (
             f"One report {every(self.setting.step_seconds)}. It covers {some} of {listed(list(self.fields))} together, "
-            f"{which}. It is {odds_text(epsilon)}."
+            f"{choice}. It is {odds_text(epsilon)}."
         )
 
     def chosen_freely(self) -> Self | None:

@@ -101,9 +101,9 @@ class StreamQuestion(SharesQuestion, StatisticQuestion):
         yield cls(field="theme", epsilon=1.0, method="LBU", w=2), theme
         yield cls(field="theme", epsilon=1.0, method="LBA", w=2), theme
         yield cls(field="seconds", epsilon=1.0, method="LPU", w=2), {"seconds": Numeric(0, 20, cells=4)}
-        fare, found = {"fare": Numeric(0, 20, cells=4)}, {"field": "fare", "epsilon": 2.0, "w": 2, "range": "auto"}
-        yield cls.make(cls.kind, method="LPU", **found), fare
-        yield cls.make(cls.kind, method="LBA", search=0.5, **found), fare
+        fare, auto = {"fare": Numeric(0, 20, cells=4)}, {"field": "fare", "epsilon": 2.0, "w": 2, "range": "auto"}
+        yield cls.make(cls.kind, method="LPU", **auto), fare
+        yield cls.make(cls.kind, method="LBA", search=0.5, **auto), fare
 
     @classmethod
     def reading(cls, keys: Mapping[str, Any]) -> type[Question]:

@@ -102,8 +102,8 @@ def shares_labels(domain: Domain) -> tuple[str, ...] | None:
 
 def shares_title(field: str, domain: Domain) -> str:
     """The question in words."""
-    what = {Numeric: "how is it spread", Sets: "how many items has it"}
-    return f"Of {field}: {what.get(type(domain), 'how common is each value')}?"
+    question = {Numeric: "how is it spread", Sets: "how many items has it"}
+    return f"Of {field}: {question.get(type(domain), 'how common is each value')}?"
 
 
 @dataclass(frozen=True)

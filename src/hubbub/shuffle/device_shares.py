@@ -23,8 +23,7 @@ class PublicNumbers(Protocol):
     """The public key of the homomorphic encryption, as numbers in hexadecimal digits."""
 
     @property
-    def modulus(self) -> str:
-        ...
+    def modulus(self) -> str: ...
 
     @property
     def g(self) -> str:

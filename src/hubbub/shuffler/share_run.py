@@ -99,7 +99,7 @@ class ShareRun:
         self._shuffle: ObliviousShuffle | None = None
 
     @property
-    def others(self) -> list[int]:
+    def other_parties(self) -> list[int]:
         """The other shufflers."""
         return [shuffler for shuffler in range(len(self._route.shufflers)) if shuffler != self._place]
 

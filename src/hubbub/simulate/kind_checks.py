@@ -94,8 +94,8 @@ def check_terms(asked: AskedQuestion) -> None:
     question, terms, spec = asked.question, asked.terms, asked.collection.spec()
     require(terms.fields == question.reads(), f"terms read {terms.fields}, the question {question.reads()}")
     require(Terms.from_spec(json.loads(canonical(terms.spec())), NAME) == terms, "terms are not read back from JSON")
-    again = read_collection(json.loads(canonical(spec)))
-    require(again == asked.collection, "the signed document is read back as another collection")
+    reread = read_collection(json.loads(canonical(spec)))
+    require(reread == asked.collection, "the signed document is read back as another collection")
     require(asked.transcript and any(asked.asks), "nothing is asked")  # an ask that is not admitted raises
 
 
@@ -146,8 +146,10 @@ def check_same_for_all(asked: AskedQuestion) -> None:
             size = len(reports.to_bare()) if len(reports) else 0
             require(size <= most, f"a report has {size} bytes, and the terms say at most {most}")
             seen.setdefault((len(reports), size, looking.drawn, drawn), value)
-        others = "; ".join(f"{value!r}: {what}" for what, value in seen.items())
-        require(len(seen) == 1, f"reports, bytes sent, bytes drawn by the view, and in all, differ by value: {others}")
+        differing = "; ".join(f"{value!r}: {measured}" for measured, value in seen.items())
+        require(
+            len(seen) == 1, f"reports, bytes sent, bytes drawn by the view, and in all, differ by value: {differing}"
+        )
 
 
 def check_releases(asked: AskedQuestion) -> None:
@@ -184,36 +186,36 @@ def check_consistency(asked: AskedQuestion) -> None:
         require(question.terms() == asked.terms, f"with consistency {name!r} devices are asked otherwise")
         for release in asked.releases:
             for part, estimate in release.estimates.items():
-                told = question.consistent(part, estimate)
-                if told is not None:
-                    _check_consistent(question, part, estimate, *told)
+                consistent = question.consistent(part, estimate)
+                if consistent is not None:
+                    _check_consistent(question, part, estimate, *consistent)
 
 
-def _check_consistent(question: Question, part: str, estimate: Estimate, name: str, told: Estimate) -> None:
-    method, what = method_named(name), f"consistent shares of {part!r} by {name}"
-    require(told.value.shape == estimate.value.shape, f"{what}: {len(told)} of {len(estimate)} shares")
-    require(told.labels == estimate.labels, f"{what} are labelled {reprlib.repr(told.labels)}")
-    raw, ends = estimate.interval(), told.interval()
-    wide = (ends[0] <= np.fmin(raw[0], told.value)) & (ends[1] >= np.fmax(raw[1], told.value))
-    require(bool((wide | np.isnan(told.value)).all()), f"{what}: an interval does not hold the share, or the raw one")
-    size = question.together(part, len(estimate)) if isinstance(question, SharesQuestion) else len(estimate)
+def _check_consistent(question: Question, part: str, estimate: Estimate, name: str, consistent: Estimate) -> None:
+    method, subject = method_named(name), f"consistent shares of {part!r} by {name}"
+    require(consistent.value.shape == estimate.value.shape, f"{subject}: {len(consistent)} of {len(estimate)} shares")
+    require(consistent.labels == estimate.labels, f"{subject} are labelled {reprlib.repr(consistent.labels)}")
+    raw, ends = estimate.interval(), consistent.interval()
+    wide = (ends[0] <= np.fmin(raw[0], consistent.value)) & (ends[1] >= np.fmax(raw[1], consistent.value))
+    require(bool((wide | np.isnan(consistent.value)).all()), f"{subject}: an interval lacks the share, or the raw one")
+    size = question.row_size(part, len(estimate)) if isinstance(question, SharesQuestion) else len(estimate)
     for row in (slice(start, start + size) for start in range(0, len(estimate), size)):
-        shares, before = told.value[row], estimate.value[row]
+        shares, before = consistent.value[row], estimate.value[row]
         if not np.isfinite(before).all():
             continue
         if method.non_negative:
-            require(bool((shares >= 0).all()), f"{what}: one is {shares.min():.3g}")
+            require(bool((shares >= 0).all()), f"{subject}: one is {shares.min():.3g}")
         total = float(shares.sum())
         if method.sums_to_one != "no":
             fits = abs(total - 1) < _ROUNDING or (method.sums_to_one == "almost" and 0 < total < 1)
-            require(fits, f"{what} add up to {total:.6g}")
+            require(fits, f"{subject} add up to {total:.6g}")
             # Without covariances this is the largest possible error of a sum.
             raw_row = Estimate(before, estimate.variance[row], estimate.n, noise=estimate.noise)
             low, high = raw_row.linear(np.ones(size)).interval(1 - FALSE_ALARM)
             near = low[0] - _ROUNDING <= 1 <= high[0] + _ROUNDING
-            require(near, f"{what}: before, they add up to {before.sum():.3g}, and their errors do not explain it")
+            require(near, f"{subject}: before, they add up to {before.sum():.3g}, and their errors do not explain it")
         ordered = np.diff(shares[np.argsort(before, kind="stable")]) >= -_ROUNDING
-        require(bool(ordered.all()), f"{what} are in another order than the estimates")
+        require(bool(ordered.all()), f"{subject} are in another order than the estimates")
 
 
 def check_restart(asked: AskedQuestion) -> None:
@@ -263,8 +265,8 @@ def _released(transcript: Transcript) -> list[Floats]:
 def _require_same(protocol: Protocol, transcript: Transcript, when: str) -> None:
     reply: Reply = None
     for message, answered in transcript:
-        again = protocol.send(reply)
-        require(_plain(again) == _plain(message), f"{when}, it says something else: {reprlib.repr(again)}")
+        repeated = protocol.send(reply)
+        require(_plain(repeated) == _plain(message), f"{when}, it says something else: {reprlib.repr(repeated)}")
         reply = answered
 
 

@@ -96,8 +96,8 @@ class ReconstructedMarginal(Estimate):
 
         def at_cells(part: Attributes, numbers: Floats) -> Floats:
             table = numbers.reshape([shape[axis] for axis in part])
-            others = tuple(axis for axis in range(len(shape)) if axis not in part)
-            return np.broadcast_to(np.expand_dims(table, others), shape).ravel()
+            other_axes = tuple(axis for axis in range(len(shape)) if axis not in part)
+            return np.broadcast_to(np.expand_dims(table, other_axes), shape).ravel()
 
         upper = np.array([[at_cells(part, known[part].value), at_cells(part, known[part].stderr)] for part in parts])
         least, error = upper[0]

@@ -102,20 +102,20 @@ def ask_kept(
         time=0.0,
         minimum_batch=collection.minimum_batch,
     )
-    told = told_release(row, level=level)
+    body = told_release(row, level=level)
     return CandidatesBody(
         question=question,
         first=first,
         last=last,
-        n=told.n,
-        bias=told.bias,
-        labels=told.labels,
-        value=told.value,
-        variance=told.variance,
-        low=told.low,
-        high=told.high,
+        n=body.n,
+        bias=body.bias,
+        labels=body.labels,
+        value=body.value,
+        variance=body.variance,
+        low=body.low,
+        high=body.high,
         level=level,
-        withheld=told.withheld,
+        withheld=body.withheld,
     )
 
 
@@ -197,7 +197,7 @@ def range_body(
     if row.withheld is None and not np.isfinite(total.variance).all():
         few = f"on a level that is needed, fewer than {minimum_batch:,} reports came at the end of an interval"
         row = row._replace(withheld=few)
-    told = told_release(row, level=level)
+    body = told_release(row, level=level)
     return RangeBody(
         question=question,
         first=first,
@@ -206,8 +206,8 @@ def range_body(
         as_of=as_of,
         level=level,
         population=population,
-        mean=told.estimates["mean"],
-        sum=told.estimates["mean" if row.withheld else "sum"],
+        mean=body.estimates["mean"],
+        sum=body.estimates["mean" if row.withheld else "sum"],
         due=int(horizon.due.sum()),
         came=int(horizon.came.sum()),
         lost=None if row.withheld else [off if math.isfinite(off) else None for off in bias.tolist()],
@@ -237,10 +237,10 @@ def group_difference(
             raise InvalidValue(name, group, f"one of {', '.join(groups[:20])}")
     if of == minus:
         raise InvalidValue("minus", minus, f"another group than {of}")
-    told = told_release(row, level=level)
-    estimate: EstimateBody | None = told
+    body = told_release(row, level=level)
+    estimate: EstimateBody | None = body
     if field != next(iter(shape.groups)):
-        estimate = told.estimates.get(breakdown_name(field, main=False))
+        estimate = body.estimates.get(breakdown_name(field, main=False))
     withheld = row.withheld if estimate is None or estimate.withheld is None else estimate.withheld
     ratios = None if estimate is None else told_ratios(estimate)
     answer = DifferenceBody(

@@ -232,8 +232,8 @@ class Rounds:
             self._swept = now
             streams = self.failed.keys() - self._studies.schedules.keys()
             set_aside = {place: Schedule(self._served[place[0]], place[1]) for place in streams}
-            others = [row for row in self._versions.rows if row.id not in self._served]
-            unserved = {row: self._versions.document(row) for row in others if self._store.holds_any(row.id)}
+            outdated = [row for row in self._versions.rows if row.id not in self._served]
+            unserved = {row: self._versions.document(row) for row in outdated if self._store.holds_any(row.id)}
             options: dict[str, Any] = {"set_aside": set_aside, "unserved": unserved, "now": now}
             changes.expired += expired(self._store, self.board, self._runs, self._studies.schedules, **options)
 
