@@ -11,10 +11,10 @@ import pytest
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
 from hubbub.data import flights, flights3m, taxi
+from hubbub.data.packages import cached_table
 from hubbub.protocols.sao2 import Sao2
 from hubbub.random.source import Random
 from hubbub.simulate.devices import EventStream
-from hubbub.simulate.stream_cache import cached_table
 from hubbub_papers.change_runs import true_means
 from hubbub_papers.real_streams import (
     fares_stream,

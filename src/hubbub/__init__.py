@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.frequency.bundle import Bundle as Bundle
     from hubbub.mechanisms.frequency.count_mean import CMS as CMS
     from hubbub.mechanisms.frequency.count_mean import HCMS as HCMS
-    from hubbub.mechanisms.frequency.flh import FLH as FLH
+    from hubbub.mechanisms.frequency.function_list import FLH as FLH
     from hubbub.mechanisms.frequency.grr import GRR as GRR
     from hubbub.mechanisms.frequency.hadamard import Hadamard as Hadamard
     from hubbub.mechanisms.frequency.local_hashing import BLH as BLH

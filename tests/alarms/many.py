@@ -16,7 +16,7 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.protocols.window import window_stream
-from hubbub.questions.histogram import Shares
+from hubbub.questions.value_shares import Shares
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from hubbub import Hybrid, Ordinal, Random
 from hubbub.alarms.limits import limits_for
 from hubbub.alarms.sequential import SequentialTest, WatchState
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.questions.histogram import Shares
+from hubbub.questions.value_shares import Shares
 from tests.alarms.many import Floats, Many, first_alarms, share_estimates, window_steps, zipf
 
 WATCHED, MONTH = 16, 720

@@ -15,11 +15,11 @@ from hubbub.client.documents import ClientRefusal, PublishedAsk
 from hubbub.collection.admits import admits
 from hubbub.collection.safety import UnsafeCollection
 from hubbub.core.domain import Ordinal, Sets, Strings
+from hubbub.mechanisms import BROWSERS_HAVE, browsers_lack
 from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.protocols.statistic import Frequencies
 from hubbub.protocols.views.basic import Among, View, Whole
 from hubbub.questions import QUESTIONS, Setting, Shape, StatisticQuestion
-from hubbub.questions.browsers import BROWSERS_HAVE, browsers_lack
 from hubbub.questions.histogram import HistogramQuestion
 from tests.shared.asks import first_ask
 from tests.vectors import make_admits

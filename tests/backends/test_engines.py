@@ -15,14 +15,8 @@ import pytest
 import hubbub as hb
 from hubbub.backends.file_fold import fold_files
 from hubbub.backends.folding import Folded, FoldPlan, fold, merge, read_plan
-from hubbub.backends.report_files import (
-    MOST_WEIGHT,
-    SketchKey,
-    archive_table,
-    landing_batch,
-    landing_schema,
-    row_bytes,
-)
+from hubbub.backends.report_files import SketchKey, archive_table, landing_batch, landing_schema, row_bytes
+from hubbub.backends.report_rows import MOST_WEIGHT
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
 from hubbub.core.reports import Reports
 from hubbub.core.spec import canonical

@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
-from hubbub.backends import file_fold
-from hubbub.backends.file_fold import FilePart, FoldStopped, ReportFiles, check_files, fold_files
+from hubbub.backends import file_fold, stored_reports
+from hubbub.backends.file_fold import FoldStopped, check_files, fold_files
 from hubbub.backends.folding import Folded, FoldPlan
 from hubbub.backends.report_files import SketchKey, archive_table, landing_batch, row_bytes
+from hubbub.backends.stored_reports import FilePart, ReportFiles
 from hubbub.core.errors import InvalidValue
 from hubbub.core.private_file import replace_private_file
 from hubbub.core.reports import Reports
@@ -52,10 +53,10 @@ def landed(folder: Path, files: int = 4, n: int = 250) -> Reports:
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches and buckets of ids as they are, or so small that there are many, or one that is read in many parts."""
     if request.param != "as they are":
-        monkeypatch.setattr(file_fold, "_BATCH", 7)
-        monkeypatch.setattr(file_fold, "_BUCKET", 16)
+        monkeypatch.setattr(stored_reports, "BATCH_ROWS", 7)
+        monkeypatch.setattr(file_fold, "BUCKET_IDS", 16)
     if request.param == "one bucket":
-        monkeypatch.setattr(file_fold, "_MOST_BUCKETS", 1)
+        monkeypatch.setattr(file_fold, "MOST_BUCKETS", 1)
 
 
 @pytest.mark.usefixtures("sizes")
@@ -97,7 +98,7 @@ def test_ids_that_were_chosen_fill_no_bucket(tmp_path: Path) -> None:
     ids[:, 0] = np.arange(2000, dtype=np.uint64) << np.uint64(40)
     for _ in range(5):
         key = np.frombuffer(os.urandom(32), dtype=np.uint64) | np.uint64(1)
-        assert np.bincount((file_fold._hashed(ids, key) >> np.uint64(60)).astype(int), minlength=16).max() < 250
+        assert np.bincount((file_fold.bucket_hash(ids, key) >> np.uint64(60)).astype(int), minlength=16).max() < 250
 
 
 @pytest.mark.usefixtures("sizes")
@@ -113,13 +114,13 @@ def test_a_fold_that_was_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatc
     assert {"0.sketches", "1.sketches"} <= kept
     assert len(kept) < 12
     read: list[int] = []
-    batches = file_fold.ReportFiles.batches
+    batches = ReportFiles.batches
 
     def noted(files: ReportFiles, piece: FilePart, columns: Sequence[str] | None = None) -> Iterator[Any]:
         read.append(files.pieces().index(piece))
         return batches(files, piece, columns)
 
-    monkeypatch.setattr(file_fold.ReportFiles, "batches", noted)
+    monkeypatch.setattr(ReportFiles, "batches", noted)
     result = fold_files([str(tmp_path / "day")], PLAN, out, cores=1)
     assert {f"{piece}.sketches" for piece in read} & kept == set(), "neither ids nor reports are read again"
     assert result.folded.sketches == {KEY: OLH.accumulate(whole)}

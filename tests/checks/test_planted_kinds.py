@@ -22,10 +22,12 @@ from hubbub.protocols.driver import Protocol, Release
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.views.basic import View
 from hubbub.questions import QUESTIONS, Example, Shape
-from hubbub.questions.histogram import HistogramQuestion, Shares
+from hubbub.questions.histogram import HistogramQuestion
 from hubbub.questions.spending import Cost
+from hubbub.questions.value_shares import Shares
 from hubbub.random.source import Random
-from hubbub.simulate.kind_checks import AskedQuestion, run_kind_check
+from hubbub.simulate.asked_question import AskedQuestion
+from hubbub.simulate.kind_suite import run_kind_check
 
 FIELDS = {"theme": Categorical(["light", "dark"])}
 

@@ -10,7 +10,7 @@ import pytest
 from hubbub.authoring import load_collection, promise
 from hubbub.authoring.forecast import poisoning
 from hubbub.core.estimate import Estimate
-from hubbub.dashboard.answers import Value, headline, said
+from hubbub.dashboard.answers import Value, headline, sentence_of
 from hubbub.dashboard.ingest import EXPLAINED
 from hubbub.protocols.driver import MAIN, Release
 from hubbub.service.base.limits import REASONS
@@ -114,23 +114,23 @@ A, B, C, D = (Value(at, "abcd"[at], mid, mid - 0.1, mid + 0.1) for at, mid in en
 
 
 def test_a_leader_is_named_only_if_no_other_may_be_ahead():
-    assert "is the most common" in said([A, C, D])
-    tied = said([A, B, C, D])
+    assert "is the most common" in sentence_of([A, C, D])
+    tied = sentence_of([A, B, C, D])
     assert tied == "The most common is <bdi>a</bdi> or <bdi>b</bdi>: the reports so far do not show which."
-    many = said([Value(k, str(k), 0.1, 0.05, 0.15) for k in range(6)])
+    many = sentence_of([Value(k, str(k), 0.1, 0.05, 0.15) for k in range(6)])
     assert many == "The most common is <bdi>0</bdi> or one of 5 other values: the reports so far do not show which."
 
 
 def test_what_cannot_be_told_from_zero_may_still_be_ahead():
     barely = Value(0, "a", 0.27, 0.02, 0.52)
-    assert "the reports so far do not show which" in said([barely, D])
-    assert "the reports so far do not show which" in said([A, Value(1, "b", 0.1, None, None)])
-    assert "is the most common: " in said([A, D])
+    assert "the reports so far do not show which" in sentence_of([barely, D])
+    assert "the reports so far do not show which" in sentence_of([A, Value(1, "b", 0.1, None, None)])
+    assert "is the most common: " in sentence_of([A, D])
 
 
 def test_nothing_is_claimed_where_nothing_is_known():
-    assert "No value is clearly above zero" in said([D])
-    assert "not known" in said([Value(0, "a", 0.5, None, None)])
+    assert "No value is clearly above zero" in sentence_of([D])
+    assert "not known" in sentence_of([Value(0, "a", 0.5, None, None)])
     few = Release(step=1, estimates={MAIN: Estimate([0.5], [0.01], 3)}, published=True, spent=0.0, n=3.0)
     row = release_row(few, collection="0" * 32, question="q", time=0.0, minimum_batch=100)
     assert headline(told_release(row)) == ("Withheld: 3 reports; at least 100 are needed.")

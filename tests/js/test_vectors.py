@@ -209,7 +209,7 @@ def blocks(mechanism: Mechanism, value: Any) -> Iterator[bytes]:
 
 def borders(mechanism: Any) -> list[int]:
     """64 bits that cannot decide among groups, and those next to them."""
-    own = mechanism._meets if isinstance(mechanism, PrivSet) else None
+    own = mechanism.overlap_choice if isinstance(mechanism, PrivSet) else None
     choice = own or (mechanism._groups[1] if isinstance(mechanism, SignedSets) else mechanism._trues)
     first: list[int] = choice._first_bits.tolist()
     return [bits + more for bits in first[:: max(1, len(first) // 4)] for more in (0, 1) if bits + more < 1 << 64]

@@ -46,7 +46,7 @@ def test_changed_arithmetic_has_a_higher_number(question: str) -> None:
     assert reproduces(question), (
         f"{question}: what its protocol asks, releases or remembers has changed. If that is meant, increase the number "
         f"of its arithmetic, {number}: of a method in hubbub.protocols.window.METHODS, else ARITHMETIC in "
-        "hubbub.protocols.statistic, .spread, .change_protocol, .topl.stream or .heavy_hitters.pem. Then run "
+        "hubbub.protocols.steady, .statistic, .change_protocol, .topl.stream or .heavy_hitters.pem. Then run "
         "tests/golden/make_transcripts.py."
     )
 

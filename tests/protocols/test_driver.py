@@ -24,7 +24,7 @@ from hubbub.protocols.driver import (
     ask_once,
     converse,
 )
-from hubbub.protocols.statistic import steady
+from hubbub.protocols.steady import steady
 from hubbub.protocols.window import METHODS, Frequencies, Means, window_stream
 from tests.shared.answers import answered
 

@@ -22,9 +22,9 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.noise import Noise
 from hubbub.core.reports import Floats
 from hubbub.protocols.marginals.calm import CALM, MarginalCounts, measured_reconstruction, release_marginals
+from hubbub.protocols.marginals.field_marginals import synthetic_records
 from hubbub.protocols.marginals.plan import covering_design, fewest_sets, noise_error, plan_marginals, spread_sets
 from hubbub.protocols.marginals.synopsis import ReconstructedMarginal, Synopsis, maximum_entropy
-from hubbub.protocols.marginals.synthetic_records import synthetic_records
 from hubbub.random.source import Random
 from tests.shared.answers import holds
 

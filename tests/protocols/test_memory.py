@@ -12,7 +12,7 @@ from hubbub.core.reports import Sketch
 from hubbub.protocols.ask import Ask, Pointer
 from hubbub.protocols.driver import Conversation, Protocol, Release
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.statistic import steady
+from hubbub.protocols.steady import steady
 from hubbub.protocols.window import METHODS, Frequencies, Means, Statistic, window_stream
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.filters import Kalman, LastPublication, Pid

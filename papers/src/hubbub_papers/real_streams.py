@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.data.catalog import CATALOG
+from hubbub.data.packages import CachedTable, cached_table
 from hubbub.data.records import Table, flights
 from hubbub.data.trips import flights3m, taxi
 from hubbub.random.source import Random
 from hubbub.simulate.devices import NONE, EventStream, Stream, event_table
-from hubbub.simulate.stream_cache import CachedTable, cached_table
 
 OPEN = range(5, 24)
 """The hours in which flights leave New York: 19 steps a day."""

@@ -27,8 +27,6 @@ class AlarmDefinition:
 
     Parameters
     ----------
-    question
-        The question whose answers are watched.
     weights
         The weights of a sum over the labels of an answer. An answer of one number needs none.
     each
@@ -42,8 +40,6 @@ class AlarmDefinition:
         default the threshold. With `change` a distance from the baseline; by default half of the change that raised it.
     false_alarms
         How often the alarm may be false, such as "1 in 30d"; by default it shares the collection's rate with others.
-    title
-        A description of what is watched.
     """
 
     question: str

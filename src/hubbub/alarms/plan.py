@@ -26,10 +26,6 @@ class WatchedQuantity:
     alarm, category, question, title
         The names of the alarm, of the category (empty if the alarm watches one quantity only) and of the question, and
         a description.
-    weights
-        A weight for each number of an answer.
-    test
-        The sequential test.
     false_alarms
         The average number of false alarms per step.
     meaning
@@ -243,6 +239,6 @@ def delays_text(watch: WatchedQuantity) -> str:
     for jump in JUMPS:
         delay = watch.delay(jump)
         errors = f"{jump:g}" if texts else f"{jump:g} standard error"
-        found = "not in time" if delay is None else f"within {delay} step{'s' * (delay != 1)}"
-        texts.append(f"of {errors} {found}")
+        noticed = "not in time" if delay is None else f"within {delay} step{'s' * (delay != 1)}"
+        texts.append(f"of {errors} {noticed}")
     return f"half of the jumps {', '.join(texts)}"

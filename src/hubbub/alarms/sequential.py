@@ -50,8 +50,6 @@ class WatchState:
     raised, since, clears, event
         While the alarm is raised: its side, the step since which it is true, the value at which it is cleared, and the
         number of the event.
-    step, value, stderr
-        The last estimate.
     """
 
     learnt: int = 0
@@ -75,7 +73,6 @@ class WatchState:
         return self.total / self.weight if self.learnt else None
 
     def to_json(self) -> dict[str, Json]:
-        """The state as JSON."""
         return asdict(self)
 
     @staticmethod

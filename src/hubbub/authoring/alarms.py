@@ -24,8 +24,6 @@ class AlarmForecast:
         In how many steps half of the jumps of 1 and of 4 standard errors are found; None where they may never be.
     errors
         For each number of devices, the standard error of a step, where a formula tells it.
-    unit
-        What the errors are in.
     """
 
     alarm: str

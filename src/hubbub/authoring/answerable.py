@@ -12,11 +12,11 @@ from hubbub.collection.terms import Terms
 from hubbub.core.domain import Domain
 from hubbub.core.errors import HubbubError
 from hubbub.core.reports import Reports
+from hubbub.mechanisms import browsers_lack
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation
-from hubbub.questions.browsers import browsers_lack
 from hubbub.questions.collection import Collection
 from hubbub.questions.words import listed
 from hubbub.random.source import Random

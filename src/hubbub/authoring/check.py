@@ -83,11 +83,11 @@ def _domain(before: Domain, after: Domain) -> str:
     breaks = "the releases of its questions cannot be joined with the earlier ones"
     was, now = before.listed, after.listed
     if was and now and was != now:
-        gone = [name for name in was if name not in now]
+        removed = [name for name in was if name not in now]
         more = [name for name in now if name not in was]
-        parts = [f"no longer {listed(gone[:5])}"] if gone else []
+        parts = [f"no longer {listed(removed[:5])}"] if removed else []
         parts += [f"now also {listed(more[:5])}"] if more else []
-        lost = "; programs that still record what is gone get an error" if gone else ""
+        lost = "; programs that still record what is gone get an error" if removed else ""
         return f"{', '.join(parts) or 'the names in another order'}: {breaks}{lost}"
     return f"from {_shown(before)} to {_shown(after)}: {breaks}"
 

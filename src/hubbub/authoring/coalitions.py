@@ -54,10 +54,6 @@ def coalitions(mechanism: ReportFormat | float, route: Route, n: int) -> list[Co
     mechanism
         What reports are made by; or an epsilon, where all that is known is that they spend no more. A mechanism whose
         reports can be linked, to each other or to what is publicly known, is refused.
-    route
-        Who shuffles.
-    n
-        How many people's reports the batch has.
     """
     groups, nothing_left = (_with_shares if isinstance(route, ObliviousRoute) else _with_layers)(route, n)
     bounded = [Coalition(who, *_bound(mechanism, people, route, fakes), left) for who, people, fakes, left in groups]
@@ -87,9 +83,9 @@ def _with_layers(route: Route, n: int) -> tuple[list[_Group], _LastGroups]:
     if shufflers > 1 and fakes_of_one:
         who = "the collector, everyone else and all shufflers but one"
         groups.append(_Group(who, 1, fakes_of_one, _fakes_left(fakes_of_one)))
-    together = "the collector and the shuffler" if shufflers == 1 else "the collector and all shufflers"
+    everyone = "the collector and the shuffler" if shufflers == 1 else "the collector and all shufflers"
     left = "the report's own randomness: the local epsilon"
-    return groups, lambda local: [Coalition(together, local, 0.0, left)]
+    return groups, lambda local: [Coalition(everyone, local, 0.0, left)]
 
 
 def _with_shares(route: Route, n: int) -> tuple[list[_Group], _LastGroups]:
@@ -150,9 +146,9 @@ def _composed(group: Coalition, periods: int, delta: float, most: float) -> tupl
     """The bound of several periods together, where devices never spend more than `most`."""
     from hubbub.privacy.amplify import Amplified, compose
 
-    one = Amplified(group.epsilon, group.delta, "one period")
-    together = compose([one] * periods, slack=delta if group.delta else 0.0)
-    return (together.epsilon, together.delta) if together.epsilon < most else (most, 0.0)
+    period = Amplified(group.epsilon, group.delta, "one period")
+    all_periods = compose([period] * periods, slack=delta if group.delta else 0.0)
+    return (all_periods.epsilon, all_periods.delta) if all_periods.epsilon < most else (most, 0.0)
 
 
 def reported_by(collection: Collection, question: str) -> ReportFormat | float:

@@ -34,8 +34,6 @@ class Forecast:
         proved.
     unit
         What the errors are in: "share", or the field's own unit.
-    report_bytes
-        The largest report on the wire.
     epsilon_a_year
         The most that a device spends on it in a year; of a memo, on one value, however long.
     note
@@ -107,8 +105,6 @@ class Divided:
 
     Parameters
     ----------
-    question, unit
-        As of a forecast.
     people, epsilon
         For each number of devices, the expected standard error if devices answer one question each, and if all devices
         answer all questions with a part of epsilon.

@@ -63,7 +63,6 @@ class TomlTable:
         return self._given.get(key, default)
 
     def table(self, key: str, *, optional: bool = False) -> TomlTable:
-        """The table of a key."""
         return TomlTable(self.take(key, dict, {} if optional else _MISSING), self.at(key))
 
     def tables(self, key: str) -> Iterator[tuple[str, TomlTable]]:

@@ -23,9 +23,7 @@ __all__ = ["LOCAL", "Backend", "LocalBackend"]
 class Backend(Protocol):
     """Adds up batches of reports. Sketches are integers, so that every backend, in any order, gets the same result."""
 
-    def fold(self, batches: Iterable[Reports], mechanism: ReportFormat) -> Sketch:
-        """The sketch of all reports."""
-        ...
+    def fold(self, batches: Iterable[Reports], mechanism: ReportFormat) -> Sketch: ...
 
     def support(
         self,
@@ -53,7 +51,6 @@ class LocalBackend:
         self._chunk = chunk
 
     def fold(self, batches: Iterable[Reports], mechanism: ReportFormat) -> Sketch:
-        """The sketch of all reports."""
         total = mechanism.empty()
         for batch in batches:
             for rows in self._chunks(batch):

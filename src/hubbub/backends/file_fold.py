@@ -17,57 +17,30 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from hubbub.backends.folding import Folded, FoldPlan, add_batch, divide
-from hubbub.backends.report_files import Kind, ask_digest, head_of, landing_schema, read_ids, read_keys
-from hubbub.core.errors import DecodeError, HubbubError, InvalidValue, at, needs
+from hubbub.backends.report_files import Kind, landing_schema
+from hubbub.backends.report_rows import ask_digest, read_ids, read_keys
+from hubbub.backends.stored_reports import FilePart, ReportFiles, error_line
+from hubbub.core.errors import HubbubError, InvalidValue, at
 from hubbub.core.private_file import replace_private_file
 from hubbub.core.reports import Array, Bools, Ints
 from hubbub.core.spec import canonical
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 Progress = Callable[[int, int, str], None]
 Result = TypeVar("Result")
 
-ENDINGS = (".parquet", ".arrow", ".feather", ".ipc")
-_BATCH = 1 << 17  # rows
-_BUCKET = 1 << 19  # ids that are compared at a time
-_MOST_BUCKETS = 1 << 12
+BUCKET_IDS = 1 << 19  # ids that are compared at a time
+MOST_BUCKETS = 1 << 12
 _SEEN = np.dtype([("id", "<u8", (2,)), ("row", "<u8")])
 _PLAN, _REPEATED, _LOCK = "plan.json", "repeated", "lock"
 
 
 class FoldStopped(HubbubError):
     """Another process folds into the same file, it cannot be written, or the files are not those of the fold before."""
-
-
-class FilePart(NamedTuple):
-    """A part of a file that is folded at once: a row group (None for the whole file), its rows, and its first row."""
-
-    file: int
-    group: int | None
-    rows: int
-    start: int
-
-
-class ReportFile(NamedTuple):
-    """A file of reports: its place, its size and time of change, what kind it is, and the rows of each part."""
-
-    path: str
-    size: int
-    changed: int
-    kind: Kind
-    parts: tuple[int, ...]
-
-    @property
-    def is_parquet(self) -> bool:
-        """Whether it is Parquet; any other is Arrow IPC."""
-        return self.path.endswith(".parquet")
 
 
 class FoldResult(NamedTuple):
@@ -90,78 +63,6 @@ class FileCheck(NamedTuple):
     left_out: dict[str, tuple[int, list[int]]]
 
 
-class ReportFiles:
-    """Files of reports on a disk or in an object store, all of one kind.
-
-    Parameters
-    ----------
-    places
-        Paths or URLs (`s3://`, `gs://`, `file://`) of files, and of folders, which are searched for files whose names
-        end in `.parquet`, `.arrow`, `.feather` or `.ipc` and do not begin with `.` or `_`.
-    """
-
-    def __init__(self, places: Sequence[str]) -> None:
-        found: dict[str, tuple[Any, Any]] = {}
-        for place in places:
-            files, listed = _listed(place)
-            found |= {info.path: (files, info) for info in listed}
-        self._systems: list[Any] = []
-        self.files: list[ReportFile] = []
-        for path in sorted(found):
-            files, info = found[path]
-            self._systems.append(files)
-            self.files.append(_described(files, info))
-        if not self.files:
-            raise InvalidValue("files", list(places), f"at least one file whose name ends in {', '.join(ENDINGS)}")
-        if len({file.kind for file in self.files}) > 1:
-            allowed = "landing files alone, or archives alone: a report may be in both, and archives have no ids"
-            raise InvalidValue("files", "landing files and archives", allowed)
-
-    @property
-    def kind(self) -> Kind:
-        """Whether they are landing files or archives."""
-        return self.files[0].kind
-
-    def pieces(self) -> list[FilePart]:
-        """The parts of all files, in order."""
-        pieces, start = [], 0
-        for number, file in enumerate(self.files):
-            for group, rows in enumerate(file.parts):
-                pieces.append(FilePart(number, group if file.is_parquet else None, rows, start))
-                start += rows
-        return pieces
-
-    def batches(self, piece: FilePart, columns: Sequence[str] | None = None) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows of a piece in batches, each with the number of its first row within the piece."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        file, done = self.files[piece.file], 0
-        names = None if columns is None else list(columns)
-        with _readable(file.path), self._systems[piece.file].open_input_file(file.path) as source:
-            if piece.group is not None:
-                with pq.ParquetFile(source, buffer_size=1 << 20, page_checksum_verification=True) as parquet:
-                    schema = parquet.schema_arrow
-                    for batch in parquet.iter_batches(_BATCH, [piece.group], names, use_threads=False):
-                        yield done, batch.replace_schema_metadata(schema.metadata)
-                        done += batch.num_rows
-            else:
-                reader = pa.ipc.open_file(source)
-                for number in range(reader.num_record_batches):
-                    whole = reader.get_batch(number)
-                    for start in range(0, whole.num_rows, _BATCH):
-                        yield done, whole.slice(start, _BATCH)
-                        done += min(_BATCH, whole.num_rows - start)
-        if done != piece.rows:
-            raise DecodeError(
-                file.path, f"{done:,} rows", f"{piece.rows:,}, as there were before: the file has changed"
-            )
-
-    def fingerprint(self) -> list[Any]:
-        """What tells these files from others."""
-        return [[file.path, file.size, file.changed, list(file.parts)] for file in self.files]
-
-
 def fold_files(
     places: Sequence[str], plan: FoldPlan, out: Path, *, progress: Progress | None = None, cores: int | None = None
 ) -> FoldResult:
@@ -173,8 +74,6 @@ def fold_files(
     ----------
     places
         Paths or URLs, as of `ReportFiles`.
-    plan
-        What is added up.
     out
         The file to write. What is done so far stands in a folder of the same name with `.parts` behind it.
     progress
@@ -202,10 +101,10 @@ def fold_files(
                 of_file = left_out.setdefault(files.files[pieces[number].file].path, {})
                 of_file[reason] = of_file.get(reason, 0) + count
             follow(done, rows, "adding up")
-        again = 0 if repeated is None else sum(int(_marks(repeated, piece).sum()) for piece in pieces)
+        repeats = 0 if repeated is None else sum(int(_marks(repeated, piece).sum()) for piece in pieces)
         replace_private_file(out, folded.to_bytes())
         shutil.rmtree(folder, ignore_errors=True)  # where open files cannot be deleted, the lock stays
-    return FoldResult(folded, len(files.files), rows, again, left_out)
+    return FoldResult(folded, len(files.files), rows, repeats, left_out)
 
 
 def check_files(
@@ -239,10 +138,10 @@ def _fold_piece(files: ReportFiles, piece: FilePart, path: Path, plan: FoldPlan,
     if path.exists():
         return Folded.from_bytes(path.read_bytes())
     folded = Folded(plan.candidates, plan.weight is not None)
-    again = None if repeated is None else _marks(repeated, piece)
+    marks = None if repeated is None else _marks(repeated, piece)
     for start, batch in files.batches(piece):
-        if again is not None and again[start : start + batch.num_rows].any():
-            batch = batch.filter(_mask(again[start : start + batch.num_rows] == 0))
+        if marks is not None and marks[start : start + batch.num_rows].any():
+            batch = batch.filter(_mask(marks[start : start + batch.num_rows] == 0))
         with at(files.files[piece.file].path):
             add_batch(folded, batch, plan)
     replace_private_file(path, folded.to_bytes())
@@ -265,7 +164,7 @@ def _find_repeated(files: ReportFiles, folder: Path, plan: FoldPlan, cores: int,
         return marks
     pieces = files.pieces()
     rows, done = sum(piece.rows for piece in pieces), 0
-    buckets = [folder / f"ids-{number}" for number in range(min(_MOST_BUCKETS, 1 + rows // _BUCKET))]
+    buckets = [folder / f"ids-{number}" for number in range(min(MOST_BUCKETS, 1 + rows // BUCKET_IDS))]
     for left in folder.glob("ids-*"):
         left.unlink()
     # Whoever chooses ids must not know which bucket they go to: a random function of a universal family.
@@ -273,7 +172,7 @@ def _find_repeated(files: ReportFiles, folder: Path, plan: FoldPlan, cores: int,
 
     def divided(piece: FilePart) -> tuple[FilePart, Array, Ints]:
         seen = np.concatenate([*_seen(files, piece), np.zeros(0, dtype=_SEEN)])
-        place = (_hashed(seen["id"], key) >> np.uint64(32)) * np.uint64(len(buckets)) >> np.uint64(32)
+        place = (bucket_hash(seen["id"], key) >> np.uint64(32)) * np.uint64(len(buckets)) >> np.uint64(32)
         order = np.argsort(place.astype(np.uint16), kind="stable")
         return piece, seen[order], np.searchsorted(place[order], np.arange(len(buckets) + 1))
 
@@ -287,14 +186,14 @@ def _find_repeated(files: ReportFiles, folder: Path, plan: FoldPlan, cores: int,
     partial, done = folder / f"{_REPEATED}.part", 0
     with partial.open("wb") as file:
         file.truncate(rows)
-    again = np.memmap(partial, dtype=np.uint8, mode="r+", shape=(rows,)) if rows else np.zeros(0, np.uint8)
-    for found, size in _in_threads(lambda bucket: _repeated_in(bucket, key), buckets, cores):
-        again[found] = 1
+    marked = np.memmap(partial, dtype=np.uint8, mode="r+", shape=(rows,)) if rows else np.zeros(0, np.uint8)
+    for repeated_rows, size in _in_threads(lambda bucket: _repeated_in(bucket, key), buckets, cores):
+        marked[repeated_rows] = 1
         done += size
         follow(done, rows, "comparing ids")
-    if isinstance(again, np.memmap):
-        again.flush()
-    del again
+    if isinstance(marked, np.memmap):
+        marked.flush()
+    del marked
     for bucket in buckets:
         bucket.unlink(missing_ok=True)
     os.replace(partial, marks)
@@ -316,7 +215,7 @@ def _seen(files: ReportFiles, piece: FilePart) -> Iterator[Array]:
         yield seen
 
 
-def _hashed(ids: Array, key: Array) -> Array:
+def bucket_hash(ids: Array, key: Array) -> Array:
     """A hash whose high 32 bits are a universal function of an id: four words of 32 bits times a secret key."""
     words = np.ascontiguousarray(ids).view(np.uint32).reshape(-1, 4)
     total = np.zeros(len(words), dtype=np.uint64)
@@ -331,11 +230,11 @@ def _repeated_in(bucket: Path, key: Array) -> tuple[Array, int]:
     Only ids that were not seen before are kept: a bucket is large only where its ids are repeated.
     """
     size = bucket.stat().st_size // _SEEN.itemsize if bucket.exists() else 0
-    known, again = np.zeros(0, dtype=_SEEN), [np.zeros(0, dtype=np.uint64)]
-    for start in range(0, size, 2 * _BUCKET):
-        fresh = np.fromfile(bucket, _SEEN, 2 * _BUCKET, offset=start * _SEEN.itemsize)
+    known, repeats = np.zeros(0, dtype=_SEEN), [np.zeros(0, dtype=np.uint64)]
+    for start in range(0, size, 2 * BUCKET_IDS):
+        fresh = np.fromfile(bucket, _SEEN, 2 * BUCKET_IDS, offset=start * _SEEN.itemsize)
         both = np.concatenate([known, fresh])
-        hashed = _hashed(both["id"], key)
+        hashed = bucket_hash(both["id"], key)
         order = np.argsort(hashed)
         equal = hashed[order[1:]] == hashed[order[:-1]]
         near = order[np.append(equal, False) | np.append(False, equal)]  # almost all of the others are single
@@ -343,11 +242,11 @@ def _repeated_in(bucket: Path, key: Array) -> tuple[Array, int]:
         exact = np.lexsort((suspects["row"], suspects["id"][:, 1], suspects["id"][:, 0]))
         ids = suspects["id"][exact]
         later = near[exact[1:]][(ids[1:] == ids[:-1]).all(axis=1)]
-        again.append(both["row"][later])
+        repeats.append(both["row"][later])
         single = np.ones(len(both), dtype=np.bool_)
         single[later] = False
         known = both[single]
-    return np.concatenate(again), size
+    return np.concatenate(repeats), size
 
 
 def _marks(repeated: Path, piece: FilePart) -> Array:
@@ -355,64 +254,6 @@ def _marks(repeated: Path, piece: FilePart) -> Array:
 
 
 # -- files and folders --------------------------------------------------------------------------------------------
-
-
-def _listed(place: str) -> tuple[Any, list[Any]]:
-    """The file system of a path or URL, and the files there."""
-    with needs("server"):
-        from pyarrow import fs
-    import pyarrow as pa
-
-    try:
-        files, path = (
-            fs.FileSystem.from_uri(place) if "://" in place else fs.FileSystem.from_uri(str(Path(place).absolute()))
-        )
-        info = files.get_file_info(path)
-        if info.type == fs.FileType.File:
-            return files, [info]
-        listed = files.get_file_info(fs.FileSelector(path, recursive=True))
-    except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidValue("files", place, f"files that can be read: {_line(error)}") from None
-    names = [(info, info.path[len(path) :].strip("/").split("/")) for info in listed if info.type == fs.FileType.File]
-    return files, [
-        info
-        for info, parts in names
-        if parts[-1].endswith(ENDINGS) and not any(part.startswith((".", "_")) for part in parts)
-    ]
-
-
-def _described(files: Any, info: Any) -> ReportFile:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with _readable(info.path), files.open_input_file(info.path) as source, at(info.path):
-        if info.path.endswith(".parquet"):
-            with pq.ParquetFile(source) as parquet:
-                schema = parquet.schema_arrow
-                parts = tuple(parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups))
-        else:
-            reader = pa.ipc.open_file(source)
-            schema = reader.schema
-            parts = (sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches)),)
-        head = head_of(schema)
-        if head is None and "report" not in schema.names:
-            raise DecodeError("columns", schema.names, "those of a landing file or of an archive, with their metadata")
-    return ReportFile(info.path, info.size, info.mtime_ns or 0, head.kind if head else "landing", parts)
-
-
-@contextmanager
-def _readable(path: str) -> Iterator[None]:
-    """Around reading: what Arrow says of a damaged file becomes an error that names the file."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise DecodeError(path, _line(error), "a whole file of Parquet or Arrow IPC") from None
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
 
 
 def _cores() -> int:
@@ -437,7 +278,7 @@ def _work_folder(out: Path, files: ReportFiles, plan: FoldPlan) -> Iterator[Path
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
                 raise FoldStopped(f"{folder} is in use: another process folds into {out}") from None
-            raise FoldStopped(f"{folder} cannot be written: {_line(error)}") from error
+            raise FoldStopped(f"{folder} cannot be written: {error_line(error)}") from error
         wanted = canonical({"plan": plan.to_json(), "files": files.fingerprint()})
         described = folder / _PLAN
         if described.exists() and described.read_text(encoding="utf-8") != wanted:

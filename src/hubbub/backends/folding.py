@@ -16,7 +16,8 @@ import msgspec
 import numpy as np
 
 from hubbub.backends import LOCAL
-from hubbub.backends.report_files import ReadBatch, RowGroup, SketchKey, Specs, mechanisms_of, read_batch
+from hubbub.backends.report_files import SketchKey, Specs, mechanisms_of
+from hubbub.backends.report_rows import ReadBatch, RowGroup, read_batch
 from hubbub.core.domain import as_domain
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch, at
 from hubbub.core.migrations import Versions
@@ -156,7 +157,6 @@ class Folded:
         return sum(sketch.n for sketch in self.sketches.values())
 
     def add(self, key: SketchKey, mechanism: ReportFormat, sketch: Sketch) -> None:
-        """Add a sketch to the one of its key."""
         if not sketch.n:
             return
         self.mechanisms[key.spec_id] = mechanism
@@ -187,7 +187,6 @@ class Folded:
         return _candidates(self.candidates, self.weighted, key, self.mechanisms[key.spec_id])
 
     def estimate(self, key: SketchKey) -> Estimate:
-        """The estimate from one of the sketches."""
         return self.mechanisms[key.spec_id].estimate(self.sketches[key], self.candidates_of(key))
 
     def to_bytes(self) -> bytes:

@@ -1,15 +1,14 @@
-"""Reports at rest, in Arrow record batches: the columns of landing files and of archives, and how both are read.
+"""Reports at rest, in Arrow record batches: the columns of landing files and of archives.
 
 A *landing* row is what a device sent: which ask it answers, its id, and its report in bytes. An *archive* has the
 reports to one ask in the mechanism's own columns, without ids, in an order that tells nothing. `docs/report-files.md`
-describes both. Batches were written by others: a row that cannot be read is left out, under a named reason.
+describes both; `report_rows.py` reads them.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -17,10 +16,10 @@ import numpy as np
 
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch, at, needs
 from hubbub.core.migrations import Versions
-from hubbub.core.reports import Array, Bools, Ints, Reports, Words
+from hubbub.core.reports import Array, Ints, Reports
 from hubbub.core.spec import SAFE, Json, canonical
 from hubbub.mechanisms.base import ReportFormat
-from hubbub.mechanisms.report_columns import ColumnSpec, reports_of
+from hubbub.mechanisms.report_columns import ColumnSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,8 +28,6 @@ FORMAT: Versions[None] = Versions("report file", 1)
 METADATA = b"hubbub"
 """The key of a schema's metadata that describes a file, as JSON."""
 ID_BYTES = 16
-MOST_WEIGHT = (1 << 23) - 1
-"""The largest weight of a report: the squares of 65,536 of them sum to less than 2^63."""
 _MOST_COUNTS = 1 << 24
 _LONGEST = 64
 
@@ -60,7 +57,7 @@ class SketchKey(NamedTuple):
         if len(values) != len(SketchKey._fields):
             raise DecodeError("key", values, f"the fields {', '.join(SketchKey._fields)}")
         for name, value in zip(SketchKey._fields, values, strict=True):
-            if not _is_field(name, value):
+            if not is_key_field(name, value):
                 allowed = f"1 to {_LONGEST} characters" if name in TEXTS else "an integer from 0 to 2^53-1"
                 raise DecodeError(name, value, allowed)
         return SketchKey(*values)  # type: ignore[arg-type]
@@ -69,7 +66,8 @@ class SketchKey(NamedTuple):
 TEXTS = ("collection", "question", "spec_id")
 
 
-def _is_field(name: str, value: object) -> bool:
+def is_key_field(name: str, value: object) -> bool:
+    """Whether a field of a key can have this value."""
     if name in TEXTS:
         return isinstance(value, str) and 0 < len(value) <= _LONGEST
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < SAFE
@@ -81,28 +79,6 @@ class Head(NamedTuple):
     kind: Kind
     specs: Specs
     key: SketchKey | None = None
-
-
-class RowGroup(NamedTuple):
-    """The rows of a batch that go into one sketch."""
-
-    key: SketchKey
-    mechanism: ReportFormat
-    reports: Reports
-    rows: Ints
-    weights: Ints | None
-
-    def take(self, rows: Bools | slice) -> RowGroup:
-        """Some rows of the group."""
-        weights = None if self.weights is None else self.weights[rows]
-        return self._replace(reports=self.reports[rows], rows=self.rows[rows], weights=weights)
-
-
-class ReadBatch(NamedTuple):
-    """A batch as it was read: groups of readable rows, and for each reason the rows that were left out."""
-
-    groups: list[RowGroup]
-    left_out: dict[str, Ints]
 
 
 def mechanisms_of(specs: object) -> Specs:
@@ -183,7 +159,7 @@ def landing_batch(rows: Sequence[tuple[SketchKey, bytes, bytes]], mechanisms: Se
 
 def row_bytes(mechanism: ReportFormat, reports: Reports) -> list[bytes]:
     """Each report as its device sent it: the bytes of `to_bare` of a batch of one."""
-    columns = [np.ascontiguousarray(_part(reports, column)) for column in mechanism.columns]
+    columns = [np.ascontiguousarray(column_of(reports, column)) for column in mechanism.columns]
     little = [column.astype(column.dtype.newbyteorder("<"), copy=False) for column in columns]
     rows = np.concatenate([column.reshape(len(reports), -1).view(np.uint8) for column in little], axis=1)
     return [row.tobytes() for row in rows]
@@ -198,7 +174,7 @@ def archive_table(key: SketchKey, mechanism: ReportFormat, reports: Reports) -> 
         import pyarrow as pa
     if {key.spec_id, reports.spec_id} != {mechanism.spec_id}:
         raise SpecMismatch("spec_id", reports.spec_id, f"reports of {mechanism.spec_id}")
-    columns = {column_name(column): _part(reports, column) for column in mechanism.columns}
+    columns = {column_name(column): column_of(reports, column) for column in mechanism.columns}
     order = _order(list(columns.values()))
     arrays = {name: _arrow(column[order]) for name, column in columns.items()}
     return pa.table(arrays).replace_schema_metadata(_metadata("archive", [mechanism], key))
@@ -209,33 +185,15 @@ def column_name(column: ColumnSpec) -> str:
     return f"{column.part}.{column.name}"
 
 
-def archived_reports(batch: pa.RecordBatch, mechanism: ReportFormat) -> Reports:
-    """The reports of a batch of an archive; refused where columns are missing or of another type."""
-    arrays = {}
-    for column in mechanism.columns:
-        name, little = column_name(column), np.dtype(column.dtype).newbyteorder("<")
-        values = _only(batch, name)
-        if str(values.type) != _arrow_type(column):
-            raise DecodeError(name, str(values.type), _arrow_type(column))
-        if values.null_count:
-            raise DecodeError(name, f"{values.null_count} nulls", "none")
-        if column.shape:
-            width = column.entry_bytes
-            raw = np.frombuffer(values.buffers()[1], np.uint8, len(values) * width, values.offset * width)
-            entries = raw.view(little).reshape(-1, *column.shape)
-        else:
-            entries = values.to_numpy(zero_copy_only=False)
-        arrays[column.name] = entries
-    return reports_of(mechanism.spec_id, mechanism.columns, arrays)
-
-
-def _arrow_type(column: ColumnSpec) -> str:
+def arrow_type(column: ColumnSpec) -> str:
+    """The name of Arrow's type of a mechanism's column."""
     if column.shape:
         return f"fixed_size_binary[{column.entry_bytes}]"
     return np.dtype(column.dtype).name
 
 
-def _part(reports: Reports, column: ColumnSpec) -> Array:
+def column_of(reports: Reports, column: ColumnSpec) -> Array:
+    """The entries of a mechanism's column."""
     return (reports.public if column.part == "public" else reports.private)[column.name]
 
 
@@ -253,220 +211,3 @@ def _arrow(column: Array) -> Any:
     width = column.dtype.itemsize * int(np.prod(column.shape[1:]))
     raw = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<")).tobytes()
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(column), [None, pa.py_buffer(raw)])
-
-
-# -- reading ------------------------------------------------------------------------------------------------------
-
-
-class RowKeys(NamedTuple):
-    """The keys that the rows of a batch name, and for each row the place of its key; -1 where it names none."""
-
-    keys: list[SketchKey]
-    place: Ints
-
-
-def read_batch(
-    batch: pa.RecordBatch, specs: Specs, wanted: Callable[[SketchKey], bool], *, weight: str | None = None
-) -> ReadBatch:
-    """The readable reports of a batch by their sketch, and the rows that are left out, by reason.
-
-    Parameters
-    ----------
-    batch
-        Rows of a landing file, or of an archive with its metadata.
-    specs
-        Mechanisms to read by; if empty, those that the metadata lists.
-    wanted
-        Which reports are counted; rows of others are passed over.
-    weight
-        The column of the reports' weights, which are integers of at most `MOST_WEIGHT` either way.
-    """
-    head = head_of(batch.schema)
-    specs = specs or (head.specs if head else {})
-    if not batch.num_rows:
-        return ReadBatch([], {})
-    weights, bad_weight = _weights(batch, weight)
-    if head is not None and head.key is not None:
-        return _read_archive(batch, head.key, specs, wanted, weights, bad_weight)
-    keys = read_keys(batch)
-    reasons = [("bad_name", keys.place < 0), ("bad_weight", bad_weight)]
-    if "id" in batch.schema.names:
-        reasons.append(("bad_id", ~read_ids(batch)[1]))
-    known = np.array([key.spec_id in specs for key in keys.keys] + [True])  # the last is for rows without a key
-    reasons.append(("unknown_spec", ~known[keys.place]))
-    values = _cast(batch, "report", "binary")
-    offsets = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset)
-    size = np.array([specs[key.spec_id].report_bytes if key.spec_id in specs else -1 for key in keys.keys] + [-1])
-    reasons.append(("malformed", (np.diff(offsets) != size[keys.place]) | _nulls(values)))
-    chosen = np.array([wanted(key) for key in keys.keys] + [True])[keys.place]
-    left_out, readable = _divide(reasons, chosen)
-    groups = []
-    for place, key, rows in _rows_of(keys, readable):
-        mechanism, width = specs[key.spec_id], int(size[place])
-        raw = _packed(values, offsets, rows, width)
-        reports = _from_rows(mechanism, raw)
-        groups.append(RowGroup(key, mechanism, reports, rows, None if weights is None else weights[rows]))
-    return _within_bounds(groups, left_out)
-
-
-def _read_archive(
-    batch: pa.RecordBatch,
-    key: SketchKey,
-    specs: Specs,
-    wanted: Callable[[SketchKey], bool],
-    weights: Ints | None,
-    bad_weight: Bools,
-) -> ReadBatch:
-    if not wanted(key):
-        return ReadBatch([], {})
-    if key.spec_id not in specs:
-        return ReadBatch([], {"unknown_spec": np.arange(batch.num_rows)})
-    mechanism, left_out = specs[key.spec_id], {}
-    group = RowGroup(key, mechanism, archived_reports(batch, mechanism), np.arange(batch.num_rows), weights)
-    if bad_weight.any():
-        left_out, group = {"bad_weight": np.flatnonzero(bad_weight)}, group.take(~bad_weight)
-    return _within_bounds([group], left_out)
-
-
-def read_keys(batch: pa.RecordBatch) -> RowKeys:
-    """The keys of the rows of a landing batch."""
-    place = np.zeros(batch.num_rows, dtype=np.int64)
-    listed: list[list[object]] = [[]]
-    bad = np.zeros(batch.num_rows, dtype=np.bool_)
-    for name in SketchKey._fields:
-        encoded = _cast(batch, name, "binary" if name in TEXTS else "int64").dictionary_encode()
-        values = [_decoded(value) for value in encoded.dictionary.to_pylist()]
-        index = encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False).astype(np.int64)
-        bad |= ~np.array([_is_field(name, value) for value in values] + [False])[index]
-        if len(values) == 1 and not encoded.indices.null_count:
-            listed = [[*row, values[0]] for row in listed]
-            continue
-        # Only combinations that occur are kept, so that there are never more of them than rows.
-        used, place = np.unique(place * (len(values) + 1) + index, return_inverse=True)
-        listed = [[*listed[at // (len(values) + 1)], [*values, None][at % (len(values) + 1)]] for at in used.tolist()]
-    place[bad] = -1
-    good = np.unique(place[~bad])
-    renumbered = np.full(len(listed) + 1, -1)
-    renumbered[good] = np.arange(len(good))
-    return RowKeys([SketchKey.read(listed[at]) for at in good.tolist()], renumbered[place])
-
-
-def _decoded(value: object) -> object:
-    if not isinstance(value, bytes):
-        return value
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def read_ids(batch: pa.RecordBatch) -> tuple[Words, Bools]:
-    """The ids of the rows of a landing batch as two words each, and which of them are ids."""
-    values = _cast(batch, "id", "binary")
-    offsets = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset)
-    valid = (np.diff(offsets) == ID_BYTES) & ~_nulls(values)
-    ids = np.zeros((len(values), 2), dtype="<u8")
-    rows = np.flatnonzero(valid)
-    ids[rows] = _packed(values, offsets, rows, ID_BYTES).view("<u8").reshape(-1, 2)
-    return ids, valid
-
-
-def ask_digest(key: SketchKey) -> Words:
-    """A hash of the ask of a key as two words. Ids are told apart within an ask, whatever spec their rows name."""
-    digest = hashlib.sha256(canonical(list(key[:-1])).encode()).digest()
-    return np.frombuffer(digest[:ID_BYTES], "<u8")
-
-
-def _only(batch: pa.RecordBatch, name: str) -> Any:
-    places = batch.schema.get_all_field_indices(name)
-    if len(places) != 1:
-        raise DecodeError("columns", batch.schema.names, f"one column {name!r}")
-    return batch.column(places[0])
-
-
-def _cast(batch: pa.RecordBatch, name: str, kind: str) -> Any:
-    """A column as 64-bit integers or as bytes, whichever of Arrow's types for them it has."""
-    import pyarrow as pa
-
-    values = _only(batch, name)
-    try:
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
-        whole = pa.types.is_integer(values.type)
-        if whole if kind == "binary" else not whole:
-            raise pa.ArrowTypeError(kind)
-        return values.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        allowed = "integers below 2^63" if kind == "int64" else "texts or bytes"
-        raise DecodeError(name, str(values.type), allowed) from None
-
-
-def _nulls(values: Any) -> Bools:
-    if not values.null_count:
-        return np.zeros(len(values), dtype=np.bool_)
-    return np.asarray(values.is_null().to_numpy(zero_copy_only=False))
-
-
-def _weights(batch: pa.RecordBatch, weight: str | None) -> tuple[Ints | None, Bools]:
-    if weight is None:
-        return None, np.zeros(batch.num_rows, dtype=np.bool_)
-    values = _cast(batch, weight, "int64")
-    numbers = values.fill_null(MOST_WEIGHT + 1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers, (numbers > MOST_WEIGHT) | (numbers < -MOST_WEIGHT)
-
-
-def _divide(reasons: Sequence[tuple[str, Bools]], chosen: Bools) -> tuple[dict[str, Ints], Bools]:
-    """The first reason that applies to each chosen row, and the rows that none applies to."""
-    left_out, rest = {}, chosen
-    for reason, applies in reasons:
-        rows = np.flatnonzero(rest & applies)
-        if len(rows):
-            left_out[reason] = rows
-            rest = rest & ~applies
-    return left_out, rest
-
-
-def _rows_of(keys: RowKeys, readable: Bools) -> Iterator[tuple[int, SketchKey, Ints]]:
-    """The readable rows of each key."""
-    rows = np.flatnonzero(readable)
-    if len(keys.keys) > 1:
-        rows = rows[np.argsort(keys.place[rows], kind="stable")]
-    ends = np.searchsorted(keys.place[rows], np.arange(len(keys.keys) + 1))
-    for place, key in enumerate(keys.keys):
-        if ends[place] < ends[place + 1]:
-            yield place, key, rows[ends[place] : ends[place + 1]]
-
-
-def _packed(values: Any, offsets: Array, rows: Ints, width: int) -> Array:
-    """The bytes of some rows that all have this width, one row after the other."""
-    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
-    if len(rows) == len(values):
-        return np.asarray(data[int(offsets[0]) : int(offsets[-1])])
-    return np.asarray(data[offsets[rows].astype(np.int64)[:, None] + np.arange(width)].reshape(-1))
-
-
-def _from_rows(mechanism: ReportFormat, raw: Array) -> Reports:
-    """Reports from the bytes of single reports, one after the other."""
-    rows, arrays, start = raw.reshape(-1, mechanism.report_bytes), {}, 0
-    for column in mechanism.columns:
-        little = np.dtype(column.dtype).newbyteorder("<")
-        entries = np.ascontiguousarray(rows[:, start : start + column.entry_bytes]).view(little)
-        arrays[column.name] = entries.reshape(len(rows), *column.shape)
-        start += column.entry_bytes
-    return reports_of(mechanism.spec_id, mechanism.columns, arrays)
-
-
-def _within_bounds(groups: list[RowGroup], left_out: dict[str, Ints]) -> ReadBatch:
-    """Leave out the rows with values that their columns cannot hold."""
-    kept, malformed = [], [left_out.get("malformed", np.zeros(0, dtype=np.int64))]
-    for group in groups:
-        beyond = np.zeros(len(group.reports), dtype=np.bool_)
-        for column in group.mechanism.columns:
-            beyond |= column.beyond(_part(group.reports, column))
-        if beyond.any():
-            malformed.append(group.rows[beyond])
-            group = group.take(~beyond)
-        if len(group.reports):
-            kept.append(group)
-    rows = np.concatenate(malformed)
-    return ReadBatch(kept, {**left_out, **({"malformed": rows} if len(rows) else {})})

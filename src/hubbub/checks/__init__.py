@@ -46,5 +46,5 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in __all__:  # what is not here is above this package, which it must not load
-        return getattr(import_module("hubbub.simulate.kind_checks"), name)
+        return getattr(import_module("hubbub.simulate.kind_suite"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -79,8 +79,8 @@ def accepted_reports(mechanism: Mechanism, rng: Random) -> tuple[bool, Reports]:
 def _arbitrary(mechanism: Mechanism, rng: Random) -> Reports:
     """Columns filled with anything that their type holds: everything, if it is little; else some at random."""
     limits = [_limits(column) for column in mechanism.columns for _ in range(math.prod(column.shape))]
-    everything = math.prod(most - least + 1 for least, most in limits)
-    if everything <= _EVERYTHING and everything * math.prod(mechanism.sketch_shape) <= _WORK:
+    combinations = math.prod(most - least + 1 for least, most in limits)
+    if combinations <= _EVERYTHING and combinations * math.prod(mechanism.sketch_shape) <= _WORK:
         rows = list(product(*(range(least, most + 1) for least, most in limits)))
     else:
         rows = [tuple(_between(*limit, rng) for limit in limits) for _ in range(_RANDOM)]

@@ -35,9 +35,9 @@ def check_no_aliasing(mechanism: Mechanism, rng_seed: int = 1) -> None:
     require(not any(np.shares_memory(column, sketch.counts) for column in columns), "a sketch shares a report's memory")
     counts = sketch.to_bytes()
     estimate = mechanism.estimate(sketch, candidates_for(mechanism))
-    again = mechanism.estimate(sketch, candidates_for(mechanism))
+    estimate_again = mechanism.estimate(sketch, candidates_for(mechanism))
     require(sketch.to_bytes() == counts, "estimate changed the sketch")
-    require(np.array_equal(estimate.value, again.value), "two estimates of one sketch differ")
+    require(np.array_equal(estimate.value, estimate_again.value), "two estimates of one sketch differ")
     for array in (*columns, sketch.counts, estimate.value, estimate.variance):
         require(not array.flags.writeable, "a result can be written to")
 

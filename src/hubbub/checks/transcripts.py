@@ -96,14 +96,14 @@ def check_state_batches(mechanism: Stateful, rng_seed: int = 1) -> None:
     rng, values = Random(seed=rng_seed), mechanism.example_values(2)
     steps = min(2, max(1, steps_listed(mechanism)))
     mixed = [[values[(device + step) % len(values)] for device in range(2 * _SINGLES)] for step in range(steps)]
-    together = _transcripts_of(mechanism, mechanism.enroll(2 * _SINGLES, rng), mixed, rng)
+    of_batch = _transcripts_of(mechanism, mechanism.enroll(2 * _SINGLES, rng), mixed, rng)
     p_values = []
     for half in (0, 1):  # devices with one history, and devices with the other
         singles = Counter[Transcript]()
         for _ in range(_SINGLES):
             history = [[row[half]] for row in mixed]
             singles[_transcripts_of(mechanism, mechanism.enroll(1, rng), history, rng)[0]] += 1
-        batch = Counter(together[half::2])
+        batch = Counter(of_batch[half::2])
         every = sorted(batch | singles)
         p_values.append(same_counts(np.array([batch[t] for t in every]), np.array([singles[t] for t in every])))
     require(smallest(p_values) > FALSE_ALARM, f"a batch is not its singles: p = {smallest(p_values):.1e}")
@@ -186,8 +186,10 @@ def check_state_price(mechanism: Stateful, rng_seed: int = 1) -> None:
             if states is paid_once:
                 would = mechanism.step(states, 1, [value] * n, Random(seed=1), everyone)[2]
                 require((speaks == would).all(), f"a device that did not pay for {value!r} falls silent")
-            again = mechanism.price(after, 1, [value] * n) > 0
-            require((again == dear)[dear].all(), f"a device that did not pay for {value!r} need not pay the next time")
+            charged = mechanism.price(after, 1, [value] * n) > 0
+            require(
+                (charged == dear)[dear].all(), f"a device that did not pay for {value!r} need not pay the next time"
+            )
             outcomes.append((dear, [after.to_bytes(row) for row in range(n)], single_reports(reports), speaks))
         first_dear, first_bytes, first_rows, first_speaks = outcomes[0]
         for dear, bytes_after, rows, speaks in outcomes[1:]:

@@ -101,7 +101,7 @@ def _check(file: Path, against: Path | None, forged: float | None) -> CheckedFil
     from hubbub.authoring.forecast import poisoning
     from hubbub.authoring.toml import load_alarms, read_collection
     from hubbub.planning.predict import FORGED
-    from hubbub.simulate.kind_checks import kind_findings
+    from hubbub.simulate.kind_suite import kind_findings
 
     collection, alarms = read_collection(file), load_alarms(file)
     older = None if against is None else read_collection(against)

@@ -251,10 +251,10 @@ def run_shuffled(demo: ShuffledDemo, *, as_json: bool) -> None:
             if time.time() > end:
                 raise NothingYet("nothing was released; this machine may be busy")
             time.sleep(0.5)
-    told = shuffled_answer(demo, result)
+    answer = shuffled_answer(demo, result)
     if as_json:
-        return emit(told)
-    page().print(shuffled(told))
+        return emit(answer)
+    page().print(shuffled(answer))
     return None
 
 

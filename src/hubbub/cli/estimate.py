@@ -93,8 +93,8 @@ def estimate(
     method = _method(purpose, consistency)
     with output.progress(str(column)) as follow:
         result = collect_column(file, column, epsilon=epsilon, mechanism=chosen, seed=seed, progress=follow)
-    asked = _sets(result, sets or [])
-    choice = _choice(result, asked, seed) if asked and method is None else None
+    sets_asked = _sets(result, sets or [])
+    choice = _choice(result, sets_asked, seed) if sets_asked and method is None else None
     method = choice.method if choice is not None else method
     threshold = result.mechanism.threshold(result.n)
     shown = output.rows(result.estimate, result.truth, threshold)
@@ -107,13 +107,15 @@ def estimate(
         output.save_plot(output.figure(top, [row.value for row in top], threshold, title), plot)
     if as_json:
         answer = _answer(result, shown, fixed, method, threshold)
-        return output.emit({**answer, **(_set_answers(result, asked, method, choice) if method and asked else {})})
+        return output.emit(
+            {**answer, **(_set_answers(result, sets_asked, method, choice) if method and sets_asked else {})}
+        )
     remarks = _remarks(shown, threshold)
     if method is not None and fixed is not None:
         remarks += _compared(result, fixed, method)
     output.page().print(_table(result, shown[:_MOST], fixed), remarks, sep="\n")
-    if method is not None and asked:
-        output.page().print("", _set_table(result, asked, method, choice), sep="\n")
+    if method is not None and sets_asked:
+        output.page().print("", _set_table(result, sets_asked, method, choice), sep="\n")
     return None
 
 

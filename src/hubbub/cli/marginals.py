@@ -87,11 +87,11 @@ def marginals(
     from hubbub.cli.watch_remote import is_address
 
     check_plot(plot)
-    asked = [_names(text) for text in of or []]
+    wanted_fields = [_names(text) for text in of or []]
     if is_address(source):
         if query is not None:
             raise InvalidValue("sql", query, "nothing: a collector is asked by `hubbub sql`")
-        bodies = _remote_marginals(marginals_question(source, collection, question, step, token), asked)
+        bodies = _remote_marginals(marginals_question(source, collection, question, step, token), wanted_fields)
         return _show(bodies, [None] * len(bodies), None, source, as_json=as_json, plot=plot)
     records, released = _rehearsed(source, fields, epsilon, wanted, theta, oracle, seed)
     if query is not None:
@@ -100,7 +100,7 @@ def marginals(
         return show_answer(MarginalEngine(released, records.domains, "people").sql(query), as_json=as_json)
     from hubbub.service.collector.marginals import marginal_body
 
-    chosen = asked or [[released.fields[place] for place in view] for view in list(released.reported)[:_SHOWN]]
+    chosen = wanted_fields or [[released.fields[place] for place in view] for view in list(released.reported)[:_SHOWN]]
     bodies = [marginal_body(released, names, question="marginals", step=0) for names in chosen]
     shares = [records.truth(names).tolist() if truth else None for names in chosen]
     title = f"{records.n:,} people, {len(released.reported)} marginals reported on, epsilon {epsilon:g}"

@@ -75,14 +75,10 @@ def mechanism_of(
 
     Parameters
     ----------
-    name, epsilon
-        As asked.
     domain
         The size of the domain, where one was asked for.
     default
         The size where none was, and the mechanism needs one.
-    given
-        Other fields of the mechanism.
     known
         The names of mechanisms, in addition to those that make every report afresh.
     """

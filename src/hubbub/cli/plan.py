@@ -284,8 +284,8 @@ def sums(
                 for choice in choices
             ]
         )
-    what = "Sums between two random positions" if ranges else "Running sums"
-    title = f"{what} of {n:,} values that a curator has; errors in multiples of the threshold\n"
+    quantity = "Sums between two random positions" if ranges else "Running sums"
+    title = f"{quantity} of {n:,} values that a curator has; errors in multiples of the threshold\n"
     table = plain_table("counter", "stderr", "measured", "guarantee", "", left=["guarantee", ""], title=title)
     for best, *others in (pure, gaussian):
         for choice in (best, *others):

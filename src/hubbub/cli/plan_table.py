@@ -104,15 +104,15 @@ def _bounds(epsilon: float, dimensions: list[Dimension]) -> str:
         volume, columns = hio_from_volume(epsilon, dimensions), sc_up_to_columns(epsilon, dimensions)
     except InvalidValue:  # HIO has too many levels
         return ""
-    one = len(dimensions) == 1
-    boxes = "ranges" if one else "boxes of all columns"
+    single = len(dimensions) == 1
+    boxes = "ranges" if single else "boxes of all columns"
     text = (
         f"By the bounds, HIO is better than MG for {boxes} of at least {volume:.2g} of all cells"
         if volume <= 1
         else f"By the bounds, MG is better than HIO for all {boxes}"
     )
-    text += " (7.32)" if one else " (7.33)"
-    if one:
+    text += " (7.32)" if single else " (7.33)"
+    if single:
         return f"{text}."
     split = f"SC for queries of up to {columns}" if columns else "HIO for queries of any number"
     return f"{text}, and the better one of SC and HIO is {split} of the columns (7.34)."

@@ -320,8 +320,8 @@ def _people(path: Path, person: str, per_person: int) -> tuple[Ints, Bools]:
     return people[entered], entered
 
 
-def _too_short(found: int, holdout: int) -> InvalidValue:
-    allowed = f"fewer than the {found:,} values of the stream: the rest is what can be released"
+def _too_short(length: int, holdout: int) -> InvalidValue:
+    allowed = f"fewer than the {length:,} values of the stream: the rest is what can be released"
     return InvalidValue("holdout", holdout, allowed)
 
 

@@ -58,12 +58,16 @@ def top(
         )
     shares = result.truth if truth else None
     if as_json:
-        return emit({"column": column, "n": result.n, "missing": result.missing, **_answer(result.found, shares)})
-    groups = len(result.found.plan.lengths)
+        return emit({"column": column, "n": result.n, "missing": result.missing, **_answer(result.findings, shares)})
+    groups = len(result.findings.plan.lengths)
     people = f"{result.n:,} people, {groups} groups" if groups > 1 else f"{result.n:,} people"
     title = f"{column}: {people}, epsilon {epsilon:g}"
-    tables = [] if result.found.stopped else [found_table(_rows(result.found.estimate, shares)[:_MOST], "value", title)]
-    page().print(*tables, _remarks(result.found), sep="\n")
+    tables = (
+        []
+        if result.findings.stopped
+        else [found_table(_rows(result.findings.estimate, shares)[:_MOST], "value", title)]
+    )
+    page().print(*tables, _remarks(result.findings), sep="\n")
     return None
 
 

@@ -73,9 +73,7 @@ def _facts(run: RemoteWatch) -> list[Text]:
 class FrameDrawing(Protocol):
     """Draws the view after the last moment, in a terminal of a size; without the facts once it is over."""
 
-    def __call__(self, width: int, height: int, *, over: bool = False) -> RenderableType:
-        """Draw it."""
-        ...
+    def __call__(self, width: int, height: int, *, over: bool = False) -> RenderableType: ...
 
 
 class WatchView(NamedTuple):
@@ -224,6 +222,6 @@ class RemoteQuestion:
         fitting = [name for name, shape in shapes.items() if wanted(shape)]
         self._path = f"{root}/questions/{chosen_name('question', question, fitting)}"
 
-    def get(self, what: str, *query: tuple[str, object]) -> Any:
+    def get(self, route: str, *query: tuple[str, object]) -> Any:
         """What the collector answers about the question."""
-        return self._api.get(f"{self._path}/{what}?{urlencode([*query, *self._always])}")
+        return self._api.get(f"{self._path}/{route}?{urlencode([*query, *self._always])}")

@@ -106,8 +106,6 @@ class StudyState(NamedTuple):
     ----------
     fields
         The id of the fields' domains when the run began.
-    limit
-        What was paid for the run, in units.
     until
         The tick until which that is counted: the end of the last round.
     declared
@@ -152,12 +150,6 @@ class Answerer:
 
     Parameters
     ----------
-    collection
-        The collection in force.
-    store
-        Where values, states and debits are stored.
-    rng
-        The device's randomness.
     update
         What the program computed for this ask from its public model; None where there is no such program.
     """

@@ -43,7 +43,6 @@ class PublishedAsk(NamedTuple):
 
     @property
     def name(self) -> AnswerName:
-        """The name of an answer to the ask."""
         return AnswerName(self.question, self.run, self.ask.step, self.round, self.part)
 
     @property
@@ -94,19 +93,7 @@ def trusted_keys(public_key: bytes | str | Iterable[bytes | str]) -> tuple[bytes
 
 
 class Documents:
-    """Fetches signed documents, stores them, and reads them back. Only documents signed by a trusted key are used.
-
-    Parameters
-    ----------
-    store
-        Where documents are stored.
-    transport
-        Where documents come from.
-    keys
-        The trusted public keys.
-    name
-        The collection's name.
-    """
+    """Fetches signed documents, stores them, and reads them back. Only documents signed by a trusted key are used."""
 
     def __init__(self, store: DeviceStore, transport: Transport, keys: tuple[bytes, ...], name: str) -> None:
         self._store, self._transport, self._keys, self._name = store, transport, keys, name

@@ -31,8 +31,6 @@ def adopt(store: DeviceStore, offered: SignedCollection, document: Document, old
 
     Parameters
     ----------
-    store
-        The device's file.
     offered, document
         The new version, and the signed document that it came in.
     old
@@ -89,8 +87,6 @@ class CurrentDocuments:
     ----------
     store, documents
         The device's file, and the documents that it stores or fetches.
-    rng
-        The device's randomness.
     jitter
         Over which part of half a step fetches are spread.
     """
@@ -226,15 +222,7 @@ _MOST_NOTED = 1 << 12
 
 
 class Responder:
-    """Answers the asks of the present step, each once.
-
-    Parameters
-    ----------
-    store
-        The device's files.
-    rng
-        The device's randomness.
-    """
+    """Answers the asks of the present step, each once."""
 
     def __init__(self, store: DeviceStore, rng: Random) -> None:
         self._store, self._rng = store, rng

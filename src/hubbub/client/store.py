@@ -32,11 +32,6 @@ class Outbox:
     """The answers of a device, in a table of its file. Every call is made inside a transaction of that file.
 
     An answer waits as long as its report is not NULL. An empty report is a frame of cover, without a report.
-
-    Parameters
-    ----------
-    file
-        The device's file.
     """
 
     TABLES = (
@@ -139,10 +134,6 @@ class DeviceStore:
         The client's folder; made if it does not exist.
     collection
         The name of the collection; the folder serves no other.
-    rng
-        Where the device's key comes from.
-    clock, monotonic
-        The device's time.
     lost
         Whether the database was lost and is to be made again, with every promise spent (see `recover`).
     """

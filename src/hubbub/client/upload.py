@@ -42,8 +42,6 @@ class Backoff:
 
     Parameters
     ----------
-    rng
-        Where the delays come from.
     base, cap
         Seconds.
     """
@@ -167,8 +165,6 @@ class SharedReports:
     ----------
     collection
         The collection in force, which says who shuffles.
-    rng
-        Draws the shares.
     """
 
     def __init__(self, collection: SignedCollection, rng: Random) -> None:
@@ -200,7 +196,6 @@ class PlainReports:
     """Sends reports unchanged: the collector reads them directly."""
 
     def seal(self, name: AnswerName, ask: Ask, report: bytes) -> bytes:
-        """The report."""
         return report
 
 
@@ -224,8 +219,6 @@ class Uploader:
     ----------
     store, transport
         The device's file, and the way to the server. Reports that are shuffled go to shufflers instead.
-    rng
-        Where delays come from.
     per_frame
         How many reports a frame holds at most; every frame has the same size.
     jitter
@@ -262,10 +255,10 @@ class Uploader:
     def upload(self, collection: SignedCollection, waiting: Sequence[Answer], now: float) -> int:
         """Send the waiting answers that are due, cover too, and return how many reports were acknowledged."""
         late = [answer for answer in waiting if now >= answer.closes + collection.accepts_for]
-        held = self._held(collection, waiting)
+        unenrolled = self._awaiting_enrolment(collection, waiting)
         for answer in late:
             self._finish(collection, answer, "late" if answer.report else "late cover")
-        ready = [answer for answer in waiting if answer not in late and answer not in held]
+        ready = [answer for answer in waiting if answer not in late and answer not in unenrolled]
         due = [answer for answer in ready if self._due(collection, answer, now)]
         ids = {answer.id for answer in waiting}
         self._delays = {id: delay for id, delay in self._delays.items() if id in ids}
@@ -326,7 +319,7 @@ class Uploader:
         route = collection.shuffle
         return [self._transport] if route is None else [self._connect(shuffler.url) for shuffler in route.receivers]
 
-    def _held(self, collection: SignedCollection, waiting: Sequence[Answer]) -> list[Answer]:
+    def _awaiting_enrolment(self, collection: SignedCollection, waiting: Sequence[Answer]) -> list[Answer]:
         """Answers that wait for the one that enrols the device.
 
         Where reports are shuffled, those who were in every batch are counted from enrolments: a report of a device that

@@ -72,7 +72,6 @@ class AnswerFields(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_
 
     @property
     def name(self) -> AnswerName:
-        """The name of the answer."""
         return AnswerName(self.question, self.run, self.step, self.round, self.part)
 
 

@@ -156,21 +156,21 @@ def _terms(new: SignedCollection, old: SignedCollection) -> Iterator[WeakerClaus
     for name, terms in old.terms.items():
         for was in terms.promises if name in new.terms else ():
             yield from _not_kept(f"questions.{name}", was, new.terms[name].promises)
-    asked = {field for terms in old.terms.values() for field in terms.fields}
+    fields_read = {field for terms in old.terms.values() for field in terms.fields}
     clear = {field for terms in old.terms.values() for field in _in_clear(terms)}
     linked = {field for terms in old.terms.values() for field in terms.fields if terms.state}
     for name, terms in new.terms.items():
         for field in sorted(_in_clear(terms) - clear):
             yield WeakerClause(f"questions.{name}.measures", f"{field} is now sent without randomisation")
-        for field in sorted(asked.intersection(terms.fields) - linked) if terms.state else ():
+        for field in sorted(fields_read.intersection(terms.fields) - linked) if terms.state else ():
             yield WeakerClause(f"questions.{name}", f"reports about {field} can now be linked to one device")
 
 
 def _questions(new: SignedCollection, old: SignedCollection) -> Iterator[WeakerClause]:
-    asked = {field for terms in old.terms.values() for field in terms.fields}
+    fields_read = {field for terms in old.terms.values() for field in terms.fields}
     kept = {field for name in old.terms if old.keeps_reports(name) for field in old.terms[name].fields}
     for name, terms in new.terms.items():
-        for field in sorted(asked.intersection(terms.fields) - kept) if new.keeps_reports(name) else ():
+        for field in sorted(fields_read.intersection(terms.fields) - kept) if new.keeps_reports(name) else ():
             text = f"single reports about {field} are now kept, and before only their sums were"
             yield WeakerClause(f"questions.{name}.keep_reports", text)
 

@@ -39,7 +39,6 @@ class Keys:
 
     @property
     def public(self) -> bytes:
-        """The public key."""
         return Ed25519PrivateKey.from_private_bytes(self.private).public_key().public_bytes_raw()
 
     @staticmethod

@@ -125,7 +125,6 @@ class Route(ABC):
         raise InvalidValue("key", encryption_key.hex()[:16] + "...", "the keys of a shuffler of the collection")
 
     def spec(self) -> dict[str, Json]:
-        """The route as JSON."""
         return {
             "shufflers": [dict(vars(shuffler)) for shuffler in self.shufflers],
             "collector_key": self.collector_key,
@@ -190,8 +189,6 @@ class HomomorphicKey:
 
     Parameters
     ----------
-    modulus, g, h
-        The modulus, and the two generators.
     subgroup_bits
         The size of the two secret primes that divide the order of h.
     """

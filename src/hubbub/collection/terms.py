@@ -46,7 +46,6 @@ class Family(NamedTuple):
     units: tuple[int, ...]
 
     def spec(self) -> dict[str, Json]:
-        """The family as JSON."""
         return {"mechanism": self.mechanism, "units": list(self.units)}
 
     @staticmethod
@@ -96,7 +95,6 @@ class Group(NamedTuple):
     of: int = 1
 
     def spec(self) -> dict[str, Json]:
-        """The group as JSON."""
         return dict(self._asdict())
 
     @staticmethod
@@ -161,7 +159,6 @@ class Terms:
     group: Group = ALL_DEVICES
 
     def spec(self) -> dict[str, Json]:
-        """The terms as JSON."""
         plain: dict[str, Json] = {name: getattr(self, name) for name in _PLAIN}
         return {
             **plain,

@@ -36,8 +36,6 @@ class ConsistencyMethod:
         "almost": to 1 or somewhat less.
     order
         All keep the order of the values. "strict": different values stay different; "weak": some become equal.
-    needs_noise
-        Whether it reads the noise of the mechanism.
     of_results
         Whether it is applied to the results of queries, after the sum.
 
@@ -126,10 +124,6 @@ def guideline(purpose: Purpose, *, whole: bool = True, noise: bool = True) -> st
     ----------
     purpose
         As of `consistent`.
-    whole
-        Whether the true shares add up to 1.
-    noise
-        Whether the noise of the estimates is known.
 
     Example:
         >>> guideline("single"), guideline("set"), guideline("set", noise=False), guideline("set", whole=False)
@@ -141,14 +135,14 @@ def guideline(purpose: Purpose, *, whole: bool = True, noise: bool = True) -> st
     return "norm-sub" if whole else "base-pos"
 
 
-def consistent_rows(estimate: Estimate, method: ConsistencyMethod, together: int) -> Estimate:
-    """A method applied to the values of each row of `together` values; rows with unknown values stay as they are.
+def consistent_rows(estimate: Estimate, method: ConsistencyMethod, row_size: int) -> Estimate:
+    """A method applied to the values of each row of `row_size` values; rows with unknown values stay as they are.
 
     Intervals are those of the estimate before, extended to include the new values. Post-Pos is applied to each value:
     for a sum, `answer` applies it to the result.
     """
     value, bias, size = estimate.value.copy(), estimate.bias, len(estimate)
-    for row in (slice(start, start + together) for start in range(0, size, together)):
+    for row in (slice(start, start + row_size) for start in range(0, size, row_size)):
         if np.isfinite(value[row]).all():
             raw = Estimate(value[row], estimate.variance[row], estimate.n, estimate.bias, noise=estimate.noise)
             adjusted = method.apply(raw)
@@ -162,8 +156,6 @@ def consistent(estimate: Estimate, *, for_: Purpose | None = None, method: str |
 
     Parameters
     ----------
-    estimate
-        Shares of the whole domain.
     for_
         "single": each value on its own (Base-Cut). "frequent": the most frequent values (Norm). "set": sums over sets
         of values (PowerNS; where the sets are known, `choose_method` finds what serves them best).
@@ -196,8 +188,6 @@ def answer(estimate: Estimate, weights: ArrayLike, method: str = "power-ns") -> 
 
     Parameters
     ----------
-    estimate
-        Shares of the whole domain.
     weights
         For a set of values, 1 for its members and 0 for the others. Post-Pos takes none below 0.
     method
@@ -279,14 +269,8 @@ def choose_method(
 
     Parameters
     ----------
-    mechanism
-        The oracle that made the estimate.
-    estimate
-        Its estimate of the whole domain.
     queries
         A row of weights for each query.
-    rng
-        What the synthetic people randomise with.
     repetitions
         How often they report, at least 2.
     methods

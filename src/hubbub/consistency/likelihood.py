@@ -82,8 +82,6 @@ class PowerLaw:
 
     Parameters
     ----------
-    n
-        How many people the shares are of.
     deviation
         The standard deviation of the noise, in shares.
     exponent

@@ -325,8 +325,6 @@ def consistent_leaves(levels: Sequence[Floats], variances: Sequence[float], *, f
         The estimated shares of each level, below the root first: fanout, fanout^2, ... numbers.
     variances
         Of one number of each level.
-    fanout
-        How many children a node has.
     """
     if len(levels) != len(variances) or any(len(level) != fanout ** (h + 1) for h, level in enumerate(levels)):
         raise InvalidValue("levels", [len(level) for level in levels], f"powers of {fanout}, with a variance each")

@@ -80,8 +80,6 @@ class HttpPeer:
 
     Parameters
     ----------
-    address
-        An http or https address.
     seconds
         The time for all of a request: connecting, sending, and reading the response to its last byte.
     most_bytes

@@ -233,8 +233,6 @@ class Estimate:
 
         Parameters
         ----------
-        groups
-            How many groups there are.
         people
             How many people the group has; the n who answered unless given.
         """

@@ -18,8 +18,6 @@ class Event:
 
     Parameters
     ----------
-    mechanism, spec_id
-        The mechanism that was used.
     spent
         Its effective epsilon in units of 1e-12, rounded up.
     step

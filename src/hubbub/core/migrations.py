@@ -24,8 +24,6 @@ class Versions(Generic[Step]):
 
     Parameters
     ----------
-    name
-        The kind of data.
     version
         The version that this hubbub writes.
     migrations

@@ -44,7 +44,6 @@ class Noise:
         return {part.name: getattr(self, part.name) for part in fields(Noise)}
 
     def variance(self, share: Floats) -> Floats:
-        """The variance of each share."""
         return self.floor + self.slope * share + self.square * share**2 + self.sampling * share * (1 - share)
 
     def cross_terms(self, share: Floats, weights: Floats) -> Floats:

@@ -39,8 +39,6 @@ class FactorisedCounter:
     ----------
     rho
         The budget of a value under zCDP; `epsilon` converts it to (epsilon, delta).
-    length
-        How many values are summed up.
 
     References
     ----------
@@ -176,8 +174,6 @@ class FactorisedStream(UncopiedStream):
     ----------
     counter, theta
         The settings, and the threshold at which values are clipped.
-    rng
-        Draws the noise.
     state
         The `state` of an earlier stream; None begins a new one.
     """

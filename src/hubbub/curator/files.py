@@ -85,8 +85,6 @@ class CuratorRelease:
 
     Parameters
     ----------
-    tops
-        The settings.
     segments
         Where each tree that did not follow another one's end began, and the threshold there.
     published

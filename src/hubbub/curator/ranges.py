@@ -74,8 +74,6 @@ class StepMaker:
 
     Parameters
     ----------
-    tops
-        The settings of the stream whose values come.
     every
         Values a step; 0 takes 1,024, rounded up to whole blocks.
     first

@@ -51,8 +51,6 @@ class StreamState(NamedTuple):
 
     Parameters
     ----------
-    position
-        How many values the stream took.
     theta
         The threshold; 0 while it is searched for.
     inside, partial
@@ -84,14 +82,8 @@ class ToPSStream(UncopiedStream):
 
     Parameters
     ----------
-    tops
-        The settings.
-    rng
-        Gives the key of all noise that the stream adds.
     theta
         A threshold that does not come from the values; else it is searched for.
-    state
-        As `state` gave it; a new stream if None.
     """
 
     def __init__(

@@ -146,8 +146,8 @@ class StreamFile(ABC, Generic[S]):
         position = self.stream.position
         most = max(position, self._answered)
         if self._digest and (values.size < most or _digest(values, people, most) != self._digest):
-            others = "other values" if people is None else "other values or people"
-            fault = f"only {values.size:,} values" if values.size < most else f"{others} among the first {most:,}"
+            changed = "other values" if people is None else "other values or people"
+            fault = f"only {values.size:,} values" if values.size < most else f"{changed} among the first {most:,}"
             raise InvalidValue("values", fault, f"the {most:,} values that were released, and after them new ones")
         if position and not self._digest:
             raise InvalidValue("values", "a file", "a pipe: this state was begun with one")

@@ -266,8 +266,6 @@ class ThresholdSearch:
 
     Parameters
     ----------
-    epsilon
-        What the search may spend on a value.
     bound, candidates
         The largest possible value, and how many thresholds are tried.
     slope

@@ -62,12 +62,10 @@ class NoiseTree:
 
     @property
     def leaves(self) -> int:
-        """How many leaves the tree has."""
         return int(self.fan_out ** (self.layers - 1))
 
     @property
     def nodes(self) -> int:
-        """How many nodes the tree has."""
         return int((self.fan_out**self.layers - 1) // (self.fan_out - 1))
 
     def raw_noise(self, rng: Random) -> Ints:

@@ -16,10 +16,6 @@ class AlarmHistory:
 
     Parameters
     ----------
-    answer
-        The alarms of the collection.
-    question
-        The question whose alarms these are.
     category
         Leaves out the other categories, where an alarm watches each category by itself.
     """

@@ -151,21 +151,21 @@ def headline(answer: ReleaseBody) -> Html:
         return join(f"Withheld: {withheld}.")
     if answer.bias == "ratio" and answer.kind == "share":
         return join("Shares within each group, and how two groups differ:")
-    return said(values_of(answer), answer.kind)
+    return sentence_of(values_of(answer), answer.kind)
 
 
-def said(values: Sequence[Value], kind: str = "share") -> Html:
+def sentence_of(values: Sequence[Value], kind: str = "share") -> Html:
     """What numbers say, in a sentence.
 
     Example:
         >>> a, b, c = Value(0, "a", 0.6, 0.5, 0.7), Value(1, "b", 0.3, 0.2, 0.4), Value(2, "c", 0.25, 0.15, 0.35)
-        >>> said([a, b])
+        >>> sentence_of([a, b])
         '<bdi>a</bdi> is the most common: <strong>60%</strong> ± 10.'
-        >>> said([b, c])
+        >>> sentence_of([b, c])
         'The most common is <bdi>b</bdi> or <bdi>c</bdi>: the reports so far do not show which.'
-        >>> said([Value(0, "a", 0.6, -0.1, 1.3)])
+        >>> sentence_of([Value(0, "a", 0.6, -0.1, 1.3)])
         'No value is clearly above zero yet: there are too few reports for this number of values.'
-        >>> said([a, b], "quantity")
+        >>> sentence_of([a, b], "quantity")
         '<bdi>a</bdi> is the highest: <strong>0.60</strong> ± 0.10.'
     """
     scale = scale_of(kind, values)
@@ -285,7 +285,7 @@ def _row(value: Value) -> tuple[str, str, str, str]:
     return value.label, scale.text(value.value), scale.text(value.low), scale.text(value.high)
 
 
-def together(answers: Sequence[ReleaseBody]) -> ReleaseBody | None:
+def pooled(answers: Sequence[ReleaseBody]) -> ReleaseBody | None:
     """The mean over the steps that are not withheld, as a release of the last step; None with fewer than two steps.
 
     Its interval assumes that the errors of steps are independent, as they are for a question that asks everyone anew in

@@ -138,7 +138,7 @@ def _domain(domain: Domain) -> Child:
 
 
 def _findings(collection: Collection) -> Html | None:
-    findings = _found(collection)
+    findings = _own_findings(collection)
     if not findings:
         return None
     items = [
@@ -170,5 +170,5 @@ def _forecasts(collection: Collection) -> tuple[Forecast, ...]:
 
 
 @lru_cache(maxsize=64)
-def _found(collection: Collection) -> tuple[Finding, ...]:
+def _own_findings(collection: Collection) -> tuple[Finding, ...]:
     return tuple(check(collection))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from hubbub.dashboard.answers import Value, said, values_of
+from hubbub.dashboard.answers import Value, sentence_of, values_of
 from hubbub.dashboard.bars import MOST_ROWS, BarTable, ranked_bars
 from hubbub.dashboard.layout import path_to
 from hubbub.dashboard.markup import Html, count, el, join, part, step_time
@@ -28,8 +28,8 @@ class AskedRange(NamedTuple):
 
 def range_section(collection: Collection, name: str, asked: AskedRange, answer: RangeBody | str | None) -> Html:
     """The form, and the mean of the steps with its interval, or why there is none."""
-    told = answer if isinstance(answer, RangeBody) else None
-    shown = AskedRange(told.first, told.last) if told is not None else asked
+    body = answer if isinstance(answer, RangeBody) else None
+    shown = AskedRange(body.first, body.last) if body is not None else asked
     steps = [
         el("label", f"{word} step ", el("input", name=key, inputmode="numeric", size=8, value="" if at is None else at))
         for word, key, at in (("from", "from", shown.first), ("to", "to", shown.last))
@@ -48,19 +48,19 @@ def range_section(collection: Collection, name: str, asked: AskedRange, answer: 
         el("h3", "Over a range of steps", id=title),
         form,
         el("p", answer, class_="notice", role="alert") if isinstance(answer, str) else None,
-        _told(collection, name, told) if told is not None else None,
+        _range_answer(collection, name, body) if body is not None else None,
         aria_labelledby=title,
     )
 
 
-def _told(collection: Collection, name: str, answer: RangeBody) -> Html:
+def _range_answer(collection: Collection, name: str, answer: RangeBody) -> Html:
     if answer.mean.withheld is not None:
         return el("p", f"Withheld: {answer.mean.withheld}.")
     values: list[Value] = [value.possible(0.0, 1.0) for value in values_of(answer.mean)]
     lost = [abs(off) for off in answer.lost or [] if off is not None]
     missing = answer.due - answer.came
     return join(
-        el("p", said(values), class_="said"),
+        el("p", sentence_of(values), class_="said"),
         ranked_bars(BarTable(values, "share", f"range-{name}"), most=MOST_ROWS),
         el(
             "p",

@@ -53,8 +53,8 @@ def rate_now(rates: list[Interval]) -> float:
 def _headline(ingest: Ingest, asks: Sequence[OpenAskCount]) -> Html:
     accepted = ingest.outcomes.get("accepted", 0)
     turned_away = sum(number for name, number in ingest.outcomes.items() if name not in NO_FAULT)
-    everything = accepted + turned_away
-    share = f"{part(turned_away / everything)} of all" if everything else None
+    total = accepted + turned_away
+    share = f"{part(turned_away / total)} of all" if total else None
     pairs: list[tuple[str, Child]] = [
         ("Reports per second", _rate_text(rate_now(list(ingest.rates)))),
         ("Accepted", count(accepted)),

@@ -119,7 +119,6 @@ class Page:
         return Response(self.html(), status, {**HEADERS, **caching, **(headers or {})}, "text/html; charset=utf-8")
 
     def html(self) -> str:
-        """The page."""
         feed = path_to("live", self.collection.name) if self.live and self.collection else None
         body = el(
             "body",

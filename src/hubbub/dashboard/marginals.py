@@ -44,8 +44,6 @@ def marginals_figure(
 
     Parameters
     ----------
-    collection, release
-        What was asked, and the latest answer.
     chosen
         The fields of a marginal that somebody asks for.
     most

@@ -28,12 +28,6 @@ class Meter:
 
     Parameters
     ----------
-    clock
-        The time.
-    seconds
-        How long an interval is.
-    keep
-        How many intervals are kept.
     earlier
         What was counted before this one began, by collection: minutes of Unix time, accepted and rejected.
     """

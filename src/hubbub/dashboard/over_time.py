@@ -50,8 +50,6 @@ def band(
 
     Parameters
     ----------
-    points
-        What to draw.
     name
         An id that no other element of the page begins with.
     title, summary, legend

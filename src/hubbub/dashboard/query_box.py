@@ -81,13 +81,13 @@ def query_section(
         ),
         columns,
         form,
-        None if asked is None or answer is None else _told(collection, name, asked, answer),
+        None if asked is None or answer is None else _query_answer(collection, name, asked, answer),
         aria_labelledby=title,
         class_="sql",
     )
 
 
-def _told(collection: Collection, name: str, asked: BoxQuery, answer: QueryAnswer | str) -> Html:
+def _query_answer(collection: Collection, name: str, asked: BoxQuery, answer: QueryAnswer | str) -> Html:
     if isinstance(answer, str):
         return el("p", answer, class_="notice", role="alert")
     if not answer.columns:

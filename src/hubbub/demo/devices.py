@@ -39,8 +39,6 @@ class Devices:
     ----------
     transport, public_key, name
         The collector, the key that the collection is signed with, and the collection's name.
-    people
-        The owners of the devices.
     """
 
     def __init__(self, transport: Transport, public_key: bytes, name: str, people: _Owners) -> None:

@@ -31,12 +31,8 @@ class SceneResult:
 
     Parameters
     ----------
-    scene
-        The scene.
     outcomes
         The number of reports by outcome: "accepted", "duplicate", or why they were rejected.
-    steps
-        How many steps were released.
     estimate, truth
         The estimate of all steps together, or of the latest step, and the truth; no estimate before the first release.
     when
@@ -138,8 +134,6 @@ class Live:
     ----------
     devices
         How many answer each collection.
-    step_seconds
-        How long a step is.
     workers
         In how many processes the devices of each collection run.
     seed
@@ -148,8 +142,6 @@ class Live:
         The folder of the store, keys and logs; unless given, a temporary one that is removed afterwards.
     port
         The port on which the collector listens on this machine; 0 takes a free one.
-    say
-        Called with a message when data is fetched.
     """
 
     def __init__(

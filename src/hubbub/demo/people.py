@@ -81,8 +81,6 @@ class Owners(_Held):
     ----------
     histories
         One row per step, the first again after the last; one column per person: a code, or -1 for nothing yet.
-    size
-        How many codes there are.
     """
 
     histories: Sequence[Sequence[int]]

@@ -170,10 +170,6 @@ def scene_file(
     ----------
     template
         A collection's file with places to fill in.
-    step_seconds
-        How long a step is.
-    names
-        The names of the values of its field.
     lateness
         For how many seconds reports are taken after their step; unless given, so few that a stream can ask twice a
         step.

@@ -18,11 +18,11 @@ from hubbub.authoring.toml import load_alarms, load_collection
 from hubbub.core.reports import Array, Ints
 from hubbub.data import DataError, emoji, fetch, flights, taxi, words
 from hubbub.data.catalog import CATALOG
+from hubbub.data.packages import CachedTable, cached_table
 from hubbub.demo.people import Owners, People, Riders, Speakers
 from hubbub.demo.scene_files import FARES, FLIGHTS, WORDS, aircraft_file, emoji_file, scene_file
 from hubbub.questions.collection import Collection
 from hubbub.questions.study import StudyQuestion
-from hubbub.simulate.stream_cache import CachedTable, cached_table
 
 Table = Sequence[Sequence[float]]
 

@@ -69,12 +69,6 @@ class ShuffledResult:
         What the collector says of the batches that it took: one, or one for each level and step of a stream.
     present
         How many reports the coalitions' numbers count: of a stream, of devices of each level that missed no batch.
-    coalitions
-        What each coalition can learn of a person.
-    shufflers
-        The status of each shuffler.
-    outcomes
-        The number of reports by outcome.
     """
 
     estimate: Estimate
@@ -91,10 +85,6 @@ class ShuffledDemo:
 
     Parameters
     ----------
-    devices
-        How many answer.
-    step_seconds
-        How long a step is.
     seed
         Decides what the owners of the devices hold, and what the devices draw: both are simulated.
     fakes
@@ -103,8 +93,6 @@ class ShuffledDemo:
         "shuffle": reports in layers pass two shufflers. "oblivious": three shuffle shares of them together.
     stream
         Whether a value is followed over several steps, each of which is shuffled by itself; without fakes.
-    say
-        Called with a message when data is fetched.
     """
 
     def __init__(

@@ -16,12 +16,12 @@ SLICE = 1 << 24  # bytes, some 5 ms: less is not worth a thread
 def column_sums(packed: Array, weights: Ints | None = None) -> Ints:
     """Sum each bit over the rows; bit b of byte c is column 8 c + b."""
     packed = readonly(packed, np.uint8)
-    together = ROW // max(1, packed.shape[1]) if weights is None else 1
-    if together > 1 and len(packed) >= together:
+    rows_at_once = ROW // max(1, packed.shape[1]) if weights is None else 1
+    if rows_at_once > 1 and len(packed) >= rows_at_once:
         # Short rows are counted several as one, so that the inner loop is long enough to vectorise.
-        whole = len(packed) // together * together
-        long = column_sums(packed[:whole].reshape(whole // together, -1))
-        return np.asarray(long.reshape(together, -1).sum(axis=0) + column_sums(packed[whole:]))
+        whole = len(packed) // rows_at_once * rows_at_once
+        long = column_sums(packed[:whole].reshape(whole // rows_at_once, -1))
+        return np.asarray(long.reshape(rows_at_once, -1).sum(axis=0) + column_sums(packed[whole:]))
     weighing = None if weights is None else readonly(weights, np.int64)
 
     def count(start: int, stop: int) -> Ints:

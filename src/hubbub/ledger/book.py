@@ -63,13 +63,7 @@ class Times(NamedTuple):
 
 
 class LedgerStore:
-    """Reads and writes the rows of a ledger. Every call is made inside a transaction of its file.
-
-    Parameters
-    ----------
-    file
-        The file, made with `TABLES`.
-    """
+    """Reads and writes the rows of a ledger. Every call is made inside a transaction of its file."""
 
     def __init__(self, file: LedgerFile) -> None:
         self._file = file

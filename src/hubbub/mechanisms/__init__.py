@@ -1,5 +1,7 @@
 """Every mechanism, by name."""
 
+from collections.abc import Iterator
+
 from hubbub.core.plugins import Registry
 from hubbub.mechanisms.base import Mechanism, ReportFormat
 
@@ -21,7 +23,7 @@ FAMILIES = {
         "RHR": "recursive_hadamard",
         "SubsetSelection": "subset",
         "PGR": "projective",
-        "FLH": "flh",
+        "FLH": "function_list",
         "CMS": "count_mean",
         "HCMS": "count_mean",
         "Loloha": "loloha",
@@ -66,3 +68,23 @@ def randomizers() -> dict[str, type[Mechanism]]:
     Nor are those of packages that fail to load: `MECHANISMS.broken` names them.
     """
     return {name: kind for name, kind in MECHANISMS.usable().items() if issubclass(kind, Mechanism)}
+
+
+BROWSERS_HAVE = frozenset(
+    (
+        *("GRR", "BLH", "OLH", "SOLH", "SUE", "OUE", "Rappor", "BasicRappor", "BloomRappor", "Loloha", "Measured"),
+        *("StochasticRounding", "Piecewise", "Hybrid", "SquareWave", "PSFO", "SplitUnary", "PrivSet", "Bundle"),
+        *("ExSub", "NetSub", "NetSeed", "ChangeStream", "NetStream"),
+    )
+)
+"""The mechanisms of the browser's client, as in `clients/js/src/mechanisms.ts`; the Python client has all."""
+
+
+def browsers_lack(mechanism: ReportFormat) -> Iterator[str]:
+    """The names of the mechanism, and of the oracle inside of it, that browsers do not have."""
+    if type(mechanism).__name__ not in BROWSERS_HAVE:
+        yield type(mechanism).__name__
+    oracle = getattr(mechanism, "oracle", None)
+    for inner in (oracle, *getattr(mechanism, "oracles", ())):
+        if isinstance(inner, ReportFormat):
+            yield from browsers_lack(inner)

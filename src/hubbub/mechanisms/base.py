@@ -161,7 +161,7 @@ class ReportFormat(ABC):
         if sketch.n == 0:
             raise InvalidValue("n", 0, "at least one report to estimate from")
         if sketch.fakes:  # they would be estimated as if people had sent them
-            raise InvalidValue("fakes", sketch.fakes, "0: privacy.amplification.fakes takes them off")
+            raise InvalidValue("fakes", sketch.fakes, "0: privacy.fakes takes them off")
         return self._estimate(sketch, candidates)
 
     def influence(self) -> Influence | None:

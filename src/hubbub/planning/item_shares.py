@@ -45,8 +45,6 @@ class TernaryShares:
 
     Parameters
     ----------
-    mechanism
-        The mechanism.
     share
         The share at which the error is to be smallest.
     """
@@ -130,8 +128,6 @@ class SetOption:
     ----------
     name
         The mechanism's name; for padding and sampling, with that of the oracle.
-    mechanism
-        The mechanism, ready for use.
     noise
         The variance of a share from one report, as a function of it.
     shares
@@ -173,8 +169,6 @@ def set_options(*, epsilon: float, domain: Sets, held: float) -> list[SetOption]
 
     Parameters
     ----------
-    epsilon
-        What one report may spend.
     domain
         The sets; none of the mechanisms is biased by one that holds as many items as it may.
     held

@@ -36,14 +36,10 @@ class Plan:
 
     Parameters
     ----------
-    request
-        What the plan was requested for.
     n, epsilon, stderr
         Two as requested, and the third as solved; `stderr` is that of the picked oracle.
     rows
         Every oracle at that setting, the smallest standard error first.
-    picked, why
-        The oracle to use, and why.
     warnings
         The oracles that forged reports move much further than the picked one, and by how much.
     """
@@ -62,7 +58,6 @@ class Plan:
         return _kind(self.picked)(epsilon=self.epsilon, domain=self.request.domain)
 
     def to_dict(self) -> dict[str, Json]:
-        """The plan as JSON."""
         return {
             "domain": self.request.size,
             "n": self.n,

@@ -118,8 +118,6 @@ class Prediction:
 
     Parameters
     ----------
-    mechanism
-        Its name.
     stderr
         The predicted standard error of a share; None where there is no formula, or the oracle refuses the setting. For
         an oracle with a bias that no number of reports removes (FLH), the largest: everyone else holds one value.

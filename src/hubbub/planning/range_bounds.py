@@ -47,12 +47,12 @@ def most_intervals(dimension: Dimension, selection: Selection) -> int:
 
 def bound_name(mechanism: BoundedMechanism) -> str:
     """The number of a mechanism's bound in the dissertation."""
-    one = len(mechanism.dimensions) == 1
+    single = len(mechanism.dimensions) == 1
     if isinstance(mechanism, SC):
         return "7.31"
     if isinstance(mechanism, MG):
         return "7.10"
-    return ("7.13" if one else "7.21") if isinstance(mechanism, HI) else ("7.14" if one else "7.25")
+    return ("7.13" if single else "7.21") if isinstance(mechanism, HI) else ("7.14" if single else "7.25")
 
 
 def bound_stderr(
@@ -62,10 +62,6 @@ def bound_stderr(
 
     Parameters
     ----------
-    mechanism, query
-        How people report, and the query.
-    n
-        How many people there are.
     mean_square
         The mean square of the measure that is added up; 1 for counts.
     asked
@@ -99,13 +95,13 @@ def boxes_bound(
 
 def _box_bound(mechanism: BoundedMechanism, box: Sequence[Selection], report: float) -> float:
     """Of one box: the number of cells at most; for SC, the second moment of a score."""
-    asked = [(d, selection) for d, selection in zip(mechanism.dimensions, box, strict=True) if selection is not None]
+    chosen = [(d, selection) for d, selection in zip(mechanism.dimensions, box, strict=True) if selection is not None]
     if isinstance(mechanism, SC):
-        return math.prod(1 + most_intervals(dimension, selection) * report for dimension, selection in asked)
+        return math.prod(1 + most_intervals(dimension, selection) * report for dimension, selection in chosen)
     if isinstance(mechanism, MG):
         pairs = zip(mechanism.dimensions, box, strict=True)
         return math.prod(sum(high - low + 1 for low, high in d.runs(selection)) for d, selection in pairs)
-    return math.prod(most_intervals(dimension, selection) for dimension, selection in asked)
+    return math.prod(most_intervals(dimension, selection) for dimension, selection in chosen)
 
 
 def worst_report(mechanism: BoundedMechanism) -> float:

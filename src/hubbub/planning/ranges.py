@@ -27,10 +27,6 @@ def expected_stderr(
 
     Parameters
     ----------
-    mechanism, query
-        How people report, and the query.
-    n
-        How many people there will be.
     mean_square
         The mean square of the measure that is added up; 1 for counts.
     consistent
@@ -77,8 +73,6 @@ def adaptive_error(mechanism: AdaptiveHierarchy, query: RangeQuery, *, mean_squa
 
     Parameters
     ----------
-    mechanism, query
-        How people report, and the query.
     mean_square
         The mean square of the measure that is added up; 1 for counts.
     """
@@ -136,8 +130,6 @@ class RangeChoice:
 
     Parameters
     ----------
-    mechanism
-        How people report.
     consistent
         Whether answers are by least squares over all levels.
     stderr
@@ -146,8 +138,6 @@ class RangeChoice:
         Whether answers rest on the reports alone. Otherwise they assume that people are spread evenly inside cells, and
         the error includes a guess of what that costs: with grids, the unevenness that their authors found; with an
         adaptive hierarchy, that the people of an interval are all at one of its values.
-    errors
-        The expected error of each query.
     bound
         The root mean square of the greatest errors of the queries, however people are spread (T. Wang, 2021,
         chapter 7); None where there is no bound.
@@ -183,8 +173,6 @@ def choose_ranges(
         What a person may spend, and the private dimensions.
     queries
         Examples of the queries that will be asked, at least one of each kind.
-    n
-        How many people are expected.
     mean_square
         The mean square of the measure that is added up; 1 for counts.
     unbiased
@@ -242,15 +230,13 @@ def divide_people(ways: Sequence[RangeChoice], parts: Sequence[float], n: int) -
         Of `choose_ranges`.
     parts
         The part of all cells that each query has, as its share of people if they are spread evenly.
-    n
-        How many people are expected.
     """
     best: dict[type, RangeChoice] = {}
     for way in ways:
         if not isinstance(way.mechanism, AdaptiveHierarchy):
             best.setdefault(type(way.mechanism), way)
     counted = np.array([n * part * (1 - part) for part in parts])
-    found: MethodDivision | None = None
+    division: MethodDivision | None = None
     for pair in combinations(best.values(), 2):
         needs = np.array([np.square(way.errors) + counted for way in pair])
         shares = np.full(2, 0.5)
@@ -262,9 +248,9 @@ def divide_people(ways: Sequence[RangeChoice], parts: Sequence[float], n: int) -
             shares = np.sqrt(sums) / np.sqrt(sums).sum()
         variance = needs[answered, np.arange(len(parts))] / shares[answered] - counted
         stderr = math.sqrt(float(np.mean(variance)))
-        if sums.all() and (found is None or stderr < found.stderr):
-            found = MethodDivision(pair, tuple(shares.tolist()), stderr, tuple(answered.tolist()))
-    return found
+        if sums.all() and (division is None or stderr < division.stderr):
+            division = MethodDivision(pair, tuple(shares.tolist()), stderr, tuple(answered.tolist()))
+    return division
 
 
 _Candidate = tuple[IntervalMechanism | AdaptiveHierarchy | SC | HDG, bool, Callable[[RangeQuery], float]]

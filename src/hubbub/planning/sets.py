@@ -24,10 +24,6 @@ class SetRow:
         Its name; of padding and sampling, with the oracle's.
     stderr
         The root of the mean variance of all items' shares: exact at the lengths people have.
-    bytes
-        The size of a report.
-    effective_epsilon
-        What a report spends.
     shift
         How far forged reports can move the share of an item that nobody holds.
     picked, why
@@ -43,7 +39,6 @@ class SetRow:
     why: str
 
     def to_dict(self) -> dict[str, Json]:
-        """The row as JSON."""
         return asdict(self)
 
 
@@ -53,8 +48,6 @@ class SetPlan:
 
     Parameters
     ----------
-    domain, n, epsilon
-        As asked.
     held
         How many items people hold on average.
     forged
@@ -72,7 +65,6 @@ class SetPlan:
 
     @property
     def items(self) -> int:
-        """How many items there are."""
         assert self.domain.items.size is not None
         return self.domain.items.size
 

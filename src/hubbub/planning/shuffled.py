@@ -39,10 +39,6 @@ def choose_shuffled(
     ----------
     domain, n
         How many values there are, and how many people report.
-    epsilon, delta
-        What the shuffled batch is to guarantee.
-    fakes
-        How many fake reports are shuffled with them.
     most_local
         The largest local epsilon: the guarantee against someone who sees a report before it is shuffled.
 
@@ -180,8 +176,6 @@ def choose_with_fakes(
     ----------
     domain, n, delta
         As of `choose_shuffled`.
-    epsilon
-        The central epsilon against the server alone.
     colluding
         The epsilon against the server and all other people together; None for no such target.
     most_local

@@ -17,16 +17,10 @@ class TernaryRow:
 
     Parameters
     ----------
-    mechanism
-        Its name.
     error
         The exact mean squared error, summed over the positions; None where the mechanism has none.
     within
         What the errors of all means stay below with a probability of 95% (`max_error`); None for frequencies.
-    effective_epsilon
-        What a report spends.
-    bits
-        How many bits a report holds.
     why
         Why there is no error: the mechanism refuses the setting, or does not estimate the quantity.
     """
@@ -39,7 +33,6 @@ class TernaryRow:
     why: str = ""
 
     def to_dict(self) -> dict[str, Json]:
-        """The row as JSON."""
         return asdict(self)
 
 
@@ -60,10 +53,6 @@ def compare_ternary(
 
     Parameters
     ----------
-    epsilon, dimension, sparsity
-        The setting.
-    n
-        How many people report.
     of
         The error of the mean, or of the frequency.
     central_epsilon, delta

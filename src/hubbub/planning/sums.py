@@ -43,14 +43,10 @@ def choose_counter(
 
     Parameters
     ----------
-    length
-        How many values are summed up.
     queries
         "prefixes" asks for running sums, "ranges" for sums between two random positions.
     epsilon, rho
         The budget of a value: one of the two.
-    rng
-        Draws the queries and the noise.
     count, runs
         How many queries, and how often the noise is drawn.
     """

@@ -81,8 +81,8 @@ def _uncovered(audit: Audit) -> str:
     if audit.public:
         columns = " and ".join(audit.public)
         drawn = "which is drawn without looking at the answer and sent as it is"
-        told = "which may depend on the answer and is sent as it is: nothing protects it, with or without a shuffle"
-        public = f"The public part ({columns}), {told if audit.linkable == 'always' else drawn}. "
+        tail = "which may depend on the answer and is sent as it is: nothing protects it, with or without a shuffle"
+        public = f"The public part ({columns}), {tail if audit.linkable == 'always' else drawn}. "
     if audit.linkable == "between batches":
         public += "That two reports come from the same device. "
     return (
@@ -198,7 +198,6 @@ class Audit:
         return statement(self)
 
     def to_dict(self) -> dict[str, Json]:
-        """The audit as JSON."""
         return {
             "mechanism": self.mechanism,
             "spec_id": self.spec_id,

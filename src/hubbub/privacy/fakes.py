@@ -35,11 +35,11 @@ def noise_with_fakes(oracle: FrequencyOracle, n: int, fakes: int) -> Noise:
     if not fakes:
         return oracle.noise(n)
     (p, q), single, hit = (float(rate) for rate in oracle.rates), oracle.noise(1), _support(oracle)
-    together = -(hit**2) if isinstance(oracle, GRR) else 0.0  # one report of GRR supports one value
+    covariance = -(hit**2) if isinstance(oracle, GRR) else 0.0  # one report of GRR supports one value
     return Noise(
         floor=(n * single.floor + fakes * hit * (1 - hit) / (p - q) ** 2) / n**2,
         slope=single.slope / n,
-        pair_floor=(n * single.pair_floor + fakes * together / (p - q) ** 2) / n**2,
+        pair_floor=(n * single.pair_floor + fakes * covariance / (p - q) ** 2) / n**2,
         pair_slope=single.pair_slope / n,
     )
 

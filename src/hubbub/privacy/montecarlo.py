@@ -45,8 +45,6 @@ class MonteCarlo:
         Reports drawn, in all.
     level
         The confidence of `epsilon_low`.
-    values
-        The two values.
     threshold
         The event: the log likelihood ratio of the two values is at least this.
     trials, hits

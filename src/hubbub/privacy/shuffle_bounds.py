@@ -72,7 +72,6 @@ class BlanketBound:
         self._signs = np.broadcast_to(signs, least.shape)
 
     def __call__(self, epsilon: float) -> float:
-        """The bound at an epsilon."""
         ratio, factor, draws = self._ratio, math.exp(epsilon), self._draws
         if factor >= ratio:
             return 0.0
@@ -135,7 +134,6 @@ class CloneBound:
         self._clones = blocks(n - 1, chance, _BLOCKS, tail=tail)
 
     def __call__(self, epsilon: float) -> float:
-        """The bound at an epsilon."""
         factor, clones = math.exp(epsilon), self._clones
         if factor >= self._ratio:
             return 0.0

@@ -67,7 +67,6 @@ class Arc:
         return [(self.start, CIRCLE), (0, end - CIRCLE)]
 
     def spec(self) -> dict[str, Json]:
-        """The arc as JSON."""
         return {"start": self.start, "length": self.length}
 
 
@@ -137,14 +136,8 @@ class Ask:
 
     Parameters
     ----------
-    mechanism
-        The mechanism that makes the report.
-    step
-        The step whose value is asked for.
     view
         The function of the value that the mechanism is given.
-    cohort
-        The arc of the devices that are asked.
     standing
         Whether every device answers the same ask at every step, so that it is published only once.
     following
@@ -176,7 +169,6 @@ class Ask:
         return Event(event.mechanism, event.spec_id, event.spent, self.step)
 
     def spec(self) -> dict[str, Json]:
-        """The ask as JSON."""
         return {
             "mechanism": self.mechanism.spec(),
             "step": self.step,

@@ -158,8 +158,6 @@ class Release:
         Whether fresh reports were asked for this release; otherwise it repeats or predicts (approximation).
     spent
         The part of the window's budget that the asks of this step took.
-    n
-        The estimated size of the population.
     lost
         The reports that did not come, in a stream in which devices enrol and are then awaited.
     ended
@@ -240,8 +238,6 @@ class Conversation:
 
     Parameters
     ----------
-    protocol
-        The generator that is run.
     rounds, parts
         The most rounds that a step (or a whole study) may have, and the most asks in a round; no limit unless given.
     """
@@ -350,8 +346,6 @@ def converse(
         Returns the sketch of an ask. It is called for each part of a round in turn.
     count
         Returns the result of a count among the reports that `answer` kept; needed only by protocols that count.
-    steps
-        How many releases; all of them unless given.
     """
     if steps is not None and steps < 1:
         raise InvalidValue("steps", steps, "at least 1")

@@ -37,14 +37,8 @@ class QueryAnswer:
 
     Parameters
     ----------
-    columns
-        Keys and estimates, in the order of SELECT.
     rows
         For each group the keys, and an `AnswerInterval` for each estimate.
-    level
-        The confidence level of each interval by itself.
-    n
-        How many people the table has.
     bias
         "none", or "heuristic" where answers rest on assumptions that intervals do not cover.
     notes

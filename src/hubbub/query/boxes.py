@@ -172,12 +172,8 @@ def formula_terms(mechanism: IntervalMechanism, factor: PrivateFactor, n: int, *
 
     Parameters
     ----------
-    mechanism
-        The mechanism of the reports.
     factor
         The condition, and the scores of those who meet it.
-    n
-        The number of people.
     consistent
         Whether all levels are combined by least squares, if that is not too much work.
     """
@@ -201,12 +197,8 @@ def may_be_consistent(mechanism: IntervalMechanism, strata: int, sizes: Mapping[
 
     Parameters
     ----------
-    mechanism
-        The mechanism of the reports.
     strata
         The number of strata, each of which is counted separately.
-    sizes
-        The number of reports on each level.
     formulas
         The number of conditions, each of which has weights of all cells.
     """

@@ -35,16 +35,8 @@ def build_table(
 
     Parameters
     ----------
-    path
-        Where the table is stored.
-    schema
-        Its columns, and how people report.
     chunks
         Records in columns by name, some at a time: Arrow tables or batches, or dictionaries of lists or arrays.
-    rng
-        The randomness of the devices.
-    progress
-        Called after each block.
     """
     where = Path(path)
     if where.exists():
@@ -196,8 +188,6 @@ class RecordSource:
     ----------
     source
         A file's path, or a data set's name.
-    columns
-        Those that will be read.
     """
 
     def __init__(self, source: str | Path, columns: Sequence[str]) -> None:

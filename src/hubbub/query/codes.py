@@ -81,8 +81,6 @@ def matching_codes(condition: Tree, column: PrivateColumn, notes: set[str]) -> R
     ----------
     condition
         A comparison with literals, IN, BETWEEN or IS NULL, perhaps with NOT before.
-    column
-        The column it is on.
     notes
         Remarks for the user on how the condition was read are added here.
     """

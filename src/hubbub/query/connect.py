@@ -172,7 +172,6 @@ class StoredTable(PrivateTable):
         return self._read[1].get(level)
 
     def _groups(self, block: int, start: int) -> dict[Level, LevelReports]:
-        """All reports of a block."""
         name = reports_name(block)
         if self.path.is_dir():
             where = str((self.path / f"{name}.parquet").absolute()).replace("'", "''")

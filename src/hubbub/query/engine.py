@@ -34,8 +34,6 @@ class QueryEngine:
 
     Parameters
     ----------
-    table
-        The public columns and the reports.
     consistent
         For HIO and HI: whether all levels are combined by least squares. None: where they have few enough cells.
     minimum_people
@@ -62,10 +60,6 @@ class QueryEngine:
 
         Parameters
         ----------
-        text
-            The query.
-        level
-            How surely each interval holds the truth.
         explain
             Whether the answer also holds the plan that EXPLAIN gives.
         tables

@@ -13,10 +13,6 @@ class QueryError(HubbubError, ValueError):
 
     Parameters
     ----------
-    problem
-        What is wrong.
-    instead
-        What could be asked.
     line, column
         Where, both counted from 1; None where the query as a whole is meant.
     """

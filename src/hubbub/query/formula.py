@@ -79,13 +79,7 @@ class Condition:
 
 
 class ConditionReader:
-    """Reads the conditions of a query as formulas that share their public conditions.
-
-    Parameters
-    ----------
-    schema
-        The columns.
-    """
+    """Reads the conditions of a query as formulas that share their public conditions."""
 
     def __init__(self, schema: TableSchema) -> None:
         self.schema = schema
@@ -212,12 +206,8 @@ class CodeScore:
 
     Parameters
     ----------
-    column
-        The index of the column.
     name
         The expression that computes the numbers. Scores with the same column and name are the same.
-    values
-        The numbers.
     """
 
     column: int

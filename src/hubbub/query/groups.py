@@ -115,17 +115,7 @@ def possible(atoms: Sequence[PrivateAtom]) -> bool:
 def choose_groups(
     connection: DuckDBPyConnection, plan: QueryPlan, keys: Sequence[Sequence[object]], values: Sequence[Sequence[float]]
 ) -> list[int]:
-    """The indices of the groups that are shown, in order. HAVING and ORDER BY compare the estimates.
-
-    Parameters
-    ----------
-    connection
-        A locked connection.
-    plan
-        The parts of the query.
-    keys, values
-        The keys and the estimates of each group.
-    """
+    """The indices of the groups that are shown, in order. HAVING and ORDER BY compare the estimates."""
     if plan.having is None and not plan.order:
         shown = range(len(keys))[plan.offset :]
         return list(shown[: plan.limit] if plan.limit is not None else shown)
@@ -177,10 +167,6 @@ def fewest_people(
 
     Parameters
     ----------
-    groups
-        The groups of the query.
-    strata
-        Its strata.
     forms
         The sums, each of which is looked at by itself.
     sizes

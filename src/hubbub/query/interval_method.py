@@ -47,10 +47,6 @@ class IntervalMethod(SumsMethod[StratumSums]):
 
     Parameters
     ----------
-    table
-        The table with the reports.
-    mechanism
-        The mechanism that made them.
     consistent
         Whether all levels are combined by least squares. None: where they have few enough cells.
     """

@@ -95,10 +95,6 @@ def variance_interval(sums: Floats, covariance: Floats, level: float, *, width: 
 
     Parameters
     ----------
-    sums, covariance
-        N, S1 and S2 with their covariance.
-    level
-        How surely the interval holds the truth.
     width
         The range of the measure.
     sample

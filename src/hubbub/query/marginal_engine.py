@@ -50,17 +50,7 @@ class _Everybody(PeopleStrata):
 
 
 class MarginalEngine:
-    """Answers SQL queries about released marginals: each count is a sum over cells of one marginal.
-
-    Parameters
-    ----------
-    released
-        The release.
-    domains
-        The domain of each field.
-    name
-        What stands behind FROM.
-    """
+    """Answers SQL queries about released marginals: each count is a sum over cells of one marginal."""
 
     def __init__(self, released: FieldMarginals, domains: Mapping[str, Domain], name: str) -> None:
         self.released = released

@@ -34,8 +34,6 @@ class MemoryTable(PrivateTable):
 
     Parameters
     ----------
-    schema
-        The columns, and how people reported.
     reports
         The reports, as `schema.randomize` returns them.
     public

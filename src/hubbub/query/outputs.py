@@ -24,15 +24,7 @@ MOST_SUMS = 32
 
 
 class Output:
-    """One aggregate: arithmetic of sums, counts and variances.
-
-    Parameters
-    ----------
-    tree
-        The normalised expression.
-    profiles
-        Gives the profile of a measure.
-    """
+    """One aggregate: arithmetic of sums, counts and variances."""
 
     def __init__(self, tree: Tree, profiles: Profiles) -> None:
         while isinstance(tree, exp.Paren):
@@ -97,14 +89,8 @@ class Output:
 
         Parameters
         ----------
-        joint
-            The sums and their covariances.
-        weights
-            The weight of each sum.
         totals
             The sums over all people who may be in the group: upper bounds of sums that are never negative.
-        level
-            How surely the interval holds the truth.
         """
         sums = {weight: Dual(float(joint.value[k]), np.eye(len(weights))[k]) for k, weight in enumerate(weights)}
         parts = {self._text(part): part for part in self._parts(self.tree, joint.bounds is not None)}

@@ -64,13 +64,7 @@ Pieces = tuple[Piece, ...]
 
 
 class PieceReader:
-    """Reads normalised measures in which private columns stand as pieces.
-
-    Parameters
-    ----------
-    conditions
-        Reads the conditions of CASE.
-    """
+    """Reads normalised measures in which private columns stand as pieces."""
 
     def __init__(self, conditions: ConditionReader) -> None:
         self._conditions = conditions
@@ -222,15 +216,7 @@ def _as_numbers(node: Tree, values: Array) -> Floats:
 
 
 class PieceProfile:
-    """A measure made of pieces, as sums of weights.
-
-    Parameters
-    ----------
-    pieces
-        What it is made of.
-    public
-        Gives the profile of a public expression.
-    """
+    """A measure made of pieces, as sums of weights."""
 
     def __init__(self, pieces: Pieces, public: Callable[[Tree], MeasureProfile]) -> None:
         self.pieces = pieces

@@ -93,8 +93,6 @@ class GroupKey:
 
     Parameters
     ----------
-    tree
-        The expression.
     private
         The index of the private column that it is of, or None if the expression is public.
     values
@@ -126,10 +124,6 @@ class QueryPlan:
 
     Parameters
     ----------
-    keys
-        The expressions of GROUP BY.
-    columns
-        The columns of the answer, in order.
     outputs
         The aggregates that are estimated, including those of HAVING and ORDER BY.
     condition

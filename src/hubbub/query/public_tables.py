@@ -30,17 +30,7 @@ MOST_JOINS = 8
 
 
 class JoinedTable(PrivateTable):
-    """A private table whose people have the columns of public tables too: each person is in at most one row of each.
-
-    Parameters
-    ----------
-    table
-        The private table.
-    schema
-        Its columns, and those that are joined.
-    relation
-        The SQL of the joined relation.
-    """
+    """A private table whose people have the columns of public tables too: each person is in at most one row of each."""
 
     def __init__(self, table: PrivateTable, schema: TableSchema, relation: str) -> None:
         self.schema, self._table, self._relation = schema, table, relation
@@ -197,7 +187,6 @@ class _Joins:
         self._relation = table.relation
 
     def add(self, join: Tree, rows: pa.Table, name: str, alias: str) -> None:
-        """Join a table of rows."""
         kind, side = str(join.args.get("kind") or "").upper(), str(join.args.get("side") or "").upper()
         if kind not in ("", "INNER", "OUTER") or side not in ("", "LEFT") or join.args.get("method"):
             word = " ".join(filter(None, (str(join.args.get("method") or ""), side, kind)))

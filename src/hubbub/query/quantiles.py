@@ -43,8 +43,6 @@ class QuantileOutput:
     ----------
     tree
         QUANTILE_DISC of a public expression and a share.
-    profiles
-        Gives the profile of a measure.
     """
 
     how = "a quantile: its interval is that of the values whose share below is not told from the one asked for"
@@ -101,7 +99,6 @@ class QuantileOutput:
         groups: Sequence[PeopleGroup],
         level: float,
     ) -> list[AnswerInterval]:
-        """The quantile of each group."""
         reach = normal_reach(level)
         known = [*public] if self._score is not None else [*public, f"({self._sql}) IS NOT NULL"]
         tried: list[Tried] = [{} for _ in groups]

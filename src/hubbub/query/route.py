@@ -100,8 +100,6 @@ class MethodRoute:
 
     Parameters
     ----------
-    name, method
-        The method, and how it estimates sums.
     others
         The other methods of the table, each with how many times as large its errors are expected to be: the geometric
         mean over the query's aggregates and groups; infinite where it leaves more numbers unknown.
@@ -142,12 +140,8 @@ def best_route(
 
     Parameters
     ----------
-    names, methods
-        The methods of the table.
     outputs
         The aggregates of the query, each with the strata that have its weights; quantiles with those of counts.
-    groups
-        The groups of the query.
     """
     if len(methods) == 1:
         return MethodRoute(names[0], methods[0])

@@ -38,8 +38,6 @@ def lock(connection: DuckDBPyConnection, folders: Sequence[str] = (), *, table_b
 
     Parameters
     ----------
-    connection
-        What is limited.
     folders
         Whose files may still be read.
     table_bytes

@@ -38,8 +38,6 @@ class PrivateColumn:
 
     Parameters
     ----------
-    name
-        What queries call it.
     domain
         Its values: names (`Categorical`), the integers from 0 on (`Ordinal`), or numbers seen as cells (`Numeric`).
     missing
@@ -159,8 +157,6 @@ class TableSchema:
 
     Parameters
     ----------
-    name
-        What stands behind FROM.
     private, public
         The columns; names differ in more than upper and lower case.
     methods
@@ -245,7 +241,6 @@ class TableSchema:
         return TableReports(len(codes), levels)
 
     def spec(self) -> dict[str, Json]:
-        """The schema as JSON."""
         private: list[Json] = [
             {"name": column.name, "domain": column.domain.spec(), "missing": column.missing} for column in self.private
         ]
@@ -345,8 +340,6 @@ class MethodPart(PrivateTable):
     ----------
     table
         The whole table.
-    place
-        The place of the method in the schema.
     """
 
     def __init__(self, table: PrivateTable, place: int) -> None:

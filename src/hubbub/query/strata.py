@@ -71,8 +71,6 @@ class Strata(PeopleStrata):
 
     Parameters
     ----------
-    table
-        The table of the people.
     public
         Conditions, as SQL, that everybody in a stratum meets.
     keys, atoms

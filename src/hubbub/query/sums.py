@@ -113,8 +113,6 @@ class JointEstimate:
 
     Parameters
     ----------
-    value
-        The estimates.
     covariances
         Matrices that add up to the covariance; the first is that of the noise. The others are estimates and can by
         chance be negative: a variance is at least a quarter of that of the noise.

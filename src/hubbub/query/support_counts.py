@@ -32,10 +32,6 @@ class SupportCounts:
 
     Parameters
     ----------
-    table
-        The table with the reports.
-    mechanism
-        The mechanism that made them.
     most
         For how many cells counts are cached.
     """
@@ -80,7 +76,6 @@ class SupportCounts:
         group: LevelReports,
         block: BlockRows,
     ) -> None:
-        """Add the supports from the reports of a level and a block."""
         spots = np.minimum(np.searchsorted(block.rows, group.rows), block.rows.size - 1)
         selected = np.flatnonzero(block.rows[spots] == group.rows)
         if not selected.size:
@@ -170,8 +165,6 @@ def joint_intervals(n: int, divided: bool, parts: Sequence[tuple[StratumSums, Fl
 
     Parameters
     ----------
-    n
-        How many people the table has.
     divided
         Whether a person reports on one level only; otherwise the same people report on all levels.
     parts
@@ -243,8 +236,6 @@ def typical_step(levels: Sequence[tuple[float, int, Floats]], size: int) -> Floa
     levels
         For each level: how many people one report stands for, how many cells the level has, and what a report adds to
         each sum (row) that supports each cell of a query.
-    size
-        How many sums there are.
     """
     if size > MOST_TOGETHER:  # each sum by itself, and all moved together
         alone = [[(scale, cells, added[k : k + 1]) for scale, cells, added in levels] for k in range(size)]

@@ -1,4 +1,4 @@
-"""Questions: one class for each kind, which holds everything that is known of that kind; and the shapes of answers.
+"""Questions: one class for each kind, which holds everything that is known of that kind.
 
 To write a kind, make a frozen dataclass whose fields are its keys, with `kind` and the methods below. Most kinds extend
 `StatisticQuestion`, which asks for one statistic at every step (see `histogram.py`). Register the class with
@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from hubbub.collection.safety import Finding
 from hubbub.collection.terms import Terms
@@ -24,6 +24,7 @@ from hubbub.core.spec import Json
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.questions.keys import check_epsilon, check_keys, keys_spec, read_keys
+from hubbub.questions.shape import Shape
 from hubbub.questions.spending import Cost
 from hubbub.statistics.influence import Influence
 
@@ -31,61 +32,6 @@ if TYPE_CHECKING:
     from hubbub.protocols.changes.protocol import Horizon
     from hubbub.protocols.marginals.field_marginals import FieldMarginals
     from hubbub.query.schema import TableSchema
-
-Form = Literal["shares", "distribution", "mean", "means", "groups", "ranking", "table", "vector", "marginals"]
-"""Shares of names; of values in an order; a mean; one for each name; numbers by group; the most common; a table; the
-entries of a vector, which have no names; the joint distributions of several fields."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shape:
-    """What a page has to know to draw the answers to a question.
-
-    Parameters
-    ----------
-    form
-        Which drawing.
-    size
-        How many numbers an answer has.
-    unit
-        What they are in: "share", or the name of what was measured.
-    low, high
-        The range of a mean.
-    over_time
-        Whether what matters is how the answers move, so that they are drawn over time.
-    adds_up
-        Whether the answers of several steps can be taken together: everyone is asked anew in each.
-    everyone
-        Whether every device answers every ask; otherwise they take turns.
-    window
-        Over how many steps the `spent` of releases adds up to a whole; 0 where every step spends the same.
-    horizon
-        How many steps a horizon has, whose ranges of steps can be asked; 0 where there is none.
-    groups, values
-        Of numbers by group: the groups of each field that makes some, the main one first, and the names of the numbers
-        that are told of each group. An answer has all numbers of the first group, then all of the second.
-    columns
-        Of a table: what can be asked of it by SQL, each column with its values in words.
-    """
-
-    form: Form
-    size: int
-    unit: str = "share"
-    low: float | None = None
-    high: float | None = None
-    over_time: bool = False
-    adds_up: bool = False
-    everyone: bool = True
-    window: int = 0
-    horizon: int = 0
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    values: tuple[str, ...] = ()
-    columns: Mapping[str, str] = field(default_factory=dict)
-
-    def spec(self) -> dict[str, Json]:
-        """The shape as JSON."""
-        groups: dict[str, Json] = {name: list(labels) for name, labels in self.groups.items()}
-        return {**asdict(self), "groups": groups, "values": list(self.values), "columns": dict(self.columns)}
 
 
 class Setting(NamedTuple):
@@ -113,11 +59,6 @@ class Setting(NamedTuple):
     def domain(self) -> Domain:
         """The domain of the first field, which for most questions is the only one."""
         return next(iter(self.domains.values()))
-
-
-def shares_shape(domain: Domain, size: int, **more: Any) -> Shape:
-    """Shares of a field's values: in their order where they have one, else by size."""
-    return Shape(form="distribution" if domain.in_order else "shares", size=size, **more)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,9 +17,9 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.records import Axis, CellAxis, CodeAxis, GridAxis
-from hubbub.questions.base import Shape
 from hubbub.questions.consistent_shares import SharesQuestion
 from hubbub.questions.group_numbers import GroupNumbers, group_shares_name
+from hubbub.questions.shape import Shape
 from hubbub.questions.spending import Cost
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import listed
@@ -59,10 +59,6 @@ def best_parts(
         The grouping fields, and the ways to read the field, such as grids for a number.
     labels
         For each grouping field, the names of its groups; then the names of the values.
-    oracle
-        A named oracle, or None for the best.
-    units
-        The epsilon of a report, in units.
     """
     ways = [
         parts_of(groups, value, labels, oracle, together=together)
@@ -168,7 +164,7 @@ class BreakdownQuestion(StatisticQuestion):
         return Cost(max(mechanism.event().spent for mechanism in self.mechanisms()), 1)
 
     def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        from hubbub.protocols.statistic import steady_parts
+        from hubbub.protocols.steady import steady_parts
 
         return steady_parts(self.parts(), epsilon=self.epsilon, groups=self.setting.groups, memory=memory)
 
@@ -278,7 +274,7 @@ class SharesByGroup(SharesQuestion, BreakdownQuestion):
     def knows_noise(self) -> bool:
         return False  # the shares of a group are ratios
 
-    def together(self, name: str, size: int) -> int:
+    def row_size(self, name: str, size: int) -> int:
         groups = map(group_shares_name, self.by)
         return size if name in groups else len(self.value_names(self.setting.domains[self.field]))
 

@@ -25,9 +25,10 @@ from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.basic import View, Whole
 from hubbub.protocols.views.records import Entries, FieldBits
 from hubbub.protocols.views.sets import Members, On
-from hubbub.questions.base import Example, Shape, shares_shape
+from hubbub.questions.base import Example
 from hubbub.questions.consistent_shares import SharesQuestion
 from hubbub.questions.keys import NOTHING
+from hubbub.questions.shape import Shape, shares_shape
 from hubbub.questions.spending import Cost
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import listed, odds_text
@@ -55,8 +56,6 @@ class ChangingShares(Statistic):
 
     Parameters
     ----------
-    domains
-        The values of each field.
     steps, changes
         The horizon, and how many changes of bits a device may report in it, of all fields together. A change from one
         category to another changes two bits, the first value one.

@@ -58,7 +58,7 @@ class SharesQuestion(Question):
         """What is mostly read off: ranges of values that have an order, else each value on its own."""
         return "set" if self.sums_to_one() and self.shape().form == "distribution" else "single"
 
-    def together(self, name: str, size: int) -> int:
+    def row_size(self, name: str, size: int) -> int:
         """How many of the shares of a released estimate, one after the other, are of the same people: here all."""
         return size
 
@@ -88,7 +88,7 @@ class SharesQuestion(Question):
         method = self.consistency_method()
         if method is None or estimate.kind != "share" or not estimate.n or not len(estimate):
             return None
-        return method, consistent_rows(estimate, method_named(method), self.together(name, len(estimate)))
+        return method, consistent_rows(estimate, method_named(method), self.row_size(name, len(estimate)))
 
     def told_by(self, consistency: str) -> Self:
         other = replace(self, consistency=consistency).bound(self.setting)

@@ -9,7 +9,8 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.planning.predict import FORGED, part_text
 from hubbub.protocols.statistic import SPREAD_ARITHMETIC, Spread
-from hubbub.questions.base import Example, Shape
+from hubbub.questions.base import Example
+from hubbub.questions.shape import Shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import rounded_up
 from hubbub.statistics.influence import Influence

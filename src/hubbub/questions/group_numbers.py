@@ -46,8 +46,6 @@ class GroupNumbers(Statistic):
 
     Parameters
     ----------
-    by
-        The fields that make the groups.
     value
         The field that is estimated by group, read as codes, cells, or points of a grid.
     labels

@@ -24,7 +24,8 @@ from hubbub.protocols.itemsets.study import (
     itemset_study,
 )
 from hubbub.protocols.memory import Memory
-from hubbub.questions.base import Example, Shape
+from hubbub.questions.base import Example
+from hubbub.questions.shape import Shape
 from hubbub.questions.study import StudyQuestion
 from hubbub.statistics.influence import Influence
 

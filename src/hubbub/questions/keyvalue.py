@@ -21,8 +21,9 @@ from hubbub.planning.minimax import entry_floor
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.basic import View
 from hubbub.protocols.views.sets import Held
-from hubbub.questions.base import Example, Shape
+from hubbub.questions.base import Example
 from hubbub.questions.consistent_shares import SharesQuestion
+from hubbub.questions.shape import Shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.statistics.influence import Influence
 
@@ -79,7 +80,6 @@ class KeyNumbers(Statistic):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """How many keys there are."""
         return len(self.domain.keys)
 
     @property
@@ -128,8 +128,8 @@ class KeyNumbers(Statistic):
         if self._needs_shares:
             share = mechanism.estimate(sketch, of="frequency")
             true, false, reverse = (float(rate) for rate in mechanism.rates[:3])
-            together = mean.value * (1 - true - reverse) / (true + reverse - 2 * false) / n  # Cov(m, f)
-            value, variance = value + c * share.value, variance + c**2 * share.variance + 2 * c * h * together
+            covariance = mean.value * (1 - true - reverse) / (true + reverse - 2 * false) / n  # Cov(m, f)
+            value, variance = value + c * share.value, variance + c**2 * share.variance + 2 * c * h * covariance
         floor = h**2 * mean.variance / 4  # estimated second moments may add up to less than any can have
         low, high = min(self.domain.low, 0.0), max(self.domain.high, 0.0)
         spread = (high - low) ** 2 / 4  # the most that it can be

@@ -26,10 +26,6 @@ class MarginalShares(Statistic):
 
     Parameters
     ----------
-    axes
-        The fields of the marginal.
-    labels
-        The names of the cells.
     oracle
         "adaptive", "best", or a frequency oracle by name.
     parts

@@ -27,11 +27,12 @@ from hubbub.protocols.marginals.calm import OracleChoice
 from hubbub.protocols.marginals.field_marginals import FieldMarginals, cell_names
 from hubbub.protocols.marginals.plan import THETA, MarginalPlan, plan_marginals, plan_named
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.statistic import ARITHMETIC, steady_parts
+from hubbub.protocols.steady import ARITHMETIC, steady_parts
 from hubbub.protocols.views.records import Axis
-from hubbub.questions.base import Example, Question, Shape
+from hubbub.questions.base import Example, Question
 from hubbub.questions.breakdown import group_axis, group_names
 from hubbub.questions.marginal_shares import MarginalShares
+from hubbub.questions.shape import Shape
 from hubbub.questions.spending import Cost
 from hubbub.questions.table import column_values
 from hubbub.questions.words import listed, odds_text
@@ -274,10 +275,10 @@ class MarginalsQuestion(Question):
         epsilon = max(mechanism.effective_epsilon for mechanism in self.mechanisms())
         sizes = sorted({len(part.axes) for part in parts})
         some = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-        which = f"one of {len(parts)} choices, which the device's group decides" if len(parts) > 1 else "all at once"
+        choice = f"one of {len(parts)} choices, which the device's group decides" if len(parts) > 1 else "all at once"
         return (
             f"One report {every(self.setting.step_seconds)}. It covers {some} of {listed(list(self.fields))} together, "
-            f"{which}. It is {odds_text(epsilon)}."
+            f"{choice}. It is {odds_text(epsilon)}."
         )
 
     def chosen_freely(self) -> Self | None:

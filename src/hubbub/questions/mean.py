@@ -22,7 +22,8 @@ from hubbub.mechanisms.numeric.mean import MeanMechanism
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Means, Statistic
-from hubbub.questions.base import Example, Question, Shape
+from hubbub.questions.base import Example, Question
+from hubbub.questions.shape import Shape
 from hubbub.questions.spending import Cost
 from hubbub.questions.statistic import StatisticQuestion, named_mechanism
 from hubbub.statistics.influence import Influence

@@ -17,7 +17,8 @@ from hubbub.mechanisms.numeric.square_wave import SquareWave
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Means
-from hubbub.questions.base import Example, Shape
+from hubbub.questions.base import Example
+from hubbub.questions.shape import Shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.statistics.influence import Influence
 

@@ -20,7 +20,8 @@ from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
-from hubbub.questions.base import Question, Shape, shares_shape
+from hubbub.questions.base import Question
+from hubbub.questions.shape import Shape, shares_shape
 from hubbub.questions.spending import Cost
 from hubbub.questions.words import odds_text
 from hubbub.statistics.influence import Influence
@@ -86,13 +87,13 @@ class StatisticQuestion(Question):
         return Cost(self.mechanism_for().event().spent, 1)
 
     def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        from hubbub.protocols.statistic import steady
+        from hubbub.protocols.steady import steady
 
         return steady(self.statistic(), epsilon=self.epsilon, groups=self.setting.groups, memory=memory)
 
     @property
     def arithmetic(self) -> int:
-        from hubbub.protocols.statistic import ARITHMETIC
+        from hubbub.protocols.steady import ARITHMETIC
 
         return ARITHMETIC
 

@@ -20,12 +20,13 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.window import METHODS, OPTIONS, Method, check_options, epsilons, window_stream
-from hubbub.questions.base import Example, Question, Shape, shares_shape
+from hubbub.questions.base import Example, Question
 from hubbub.questions.consistent_shares import SharesQuestion
-from hubbub.questions.histogram import Shares, shares_labels, shares_read, shares_title
 from hubbub.questions.mean import Averages, ClippedQuestion, averages, mean_shape
+from hubbub.questions.shape import Shape, shares_shape
 from hubbub.questions.spending import Cost
 from hubbub.questions.statistic import StatisticQuestion
+from hubbub.questions.value_shares import Shares, shares_labels, shares_read, shares_title
 from hubbub.questions.words import odds_text
 from hubbub.statistics.influence import Influence
 
@@ -100,9 +101,9 @@ class StreamQuestion(SharesQuestion, StatisticQuestion):
         yield cls(field="theme", epsilon=1.0, method="LBU", w=2), theme
         yield cls(field="theme", epsilon=1.0, method="LBA", w=2), theme
         yield cls(field="seconds", epsilon=1.0, method="LPU", w=2), {"seconds": Numeric(0, 20, cells=4)}
-        fare, found = {"fare": Numeric(0, 20, cells=4)}, {"field": "fare", "epsilon": 2.0, "w": 2, "range": "auto"}
-        yield cls.make(cls.kind, method="LPU", **found), fare
-        yield cls.make(cls.kind, method="LBA", search=0.5, **found), fare
+        fare, auto = {"fare": Numeric(0, 20, cells=4)}, {"field": "fare", "epsilon": 2.0, "w": 2, "range": "auto"}
+        yield cls.make(cls.kind, method="LPU", **auto), fare
+        yield cls.make(cls.kind, method="LBA", search=0.5, **auto), fare
 
     @classmethod
     def reading(cls, keys: Mapping[str, Any]) -> type[Question]:

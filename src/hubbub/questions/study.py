@@ -61,11 +61,11 @@ class StudyQuestion(Question):
 
     def schedule(self) -> Study:
         """When it is asked; refused where a run would not end before the next."""
-        length, again = seconds_of("round", self.round), seconds_of("every", self.every) if self.every else 0
-        if 0 < again < self.rounds * length:
+        length, period = seconds_of("round", self.round), seconds_of("every", self.every) if self.every else 0
+        if 0 < period < self.rounds * length:
             rounds = f"{self.rounds} rounds of {duration_text(length)}"
             raise InvalidValue("every", self.every, f"nothing, or at least the {rounds} that a run has")
-        return Study(self._begins(), length, again)
+        return Study(self._begins(), length, period)
 
     def promise(self) -> Promise:
         """That as many consecutive runs as there are turns cost at most epsilon."""

@@ -20,10 +20,11 @@ from hubbub.planning.ranges import share_error
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
-from hubbub.protocols.statistic import ARITHMETIC, STEP, LevelPart, table_stream
+from hubbub.protocols.steady import ARITHMETIC, STEP, LevelPart, table_stream
 from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema, check_methods
-from hubbub.questions.base import Example, Shape
+from hubbub.questions.base import Example
 from hubbub.questions.consistent_shares import SharesQuestion
+from hubbub.questions.shape import Shape
 from hubbub.questions.spending import Cost
 from hubbub.questions.table_parts import TableParts, method_clause, smallest_part
 from hubbub.questions.words import listed, odds_text

@@ -25,7 +25,7 @@ from hubbub.protocols.ranges.dimension import Dimension
 from hubbub.protocols.ranges.grids import HDG
 from hubbub.protocols.ranges.hierarchy import HI, MG
 from hubbub.protocols.ranges.split import SC
-from hubbub.protocols.statistic import ColumnShares, LevelPart
+from hubbub.protocols.steady import ColumnShares, LevelPart
 from hubbub.protocols.views.records import Axis, CellAxis, CodeAxis, Joint, Joints, PublicNumber, WithNumbers
 from hubbub.query.schema import Level, TableSchema
 
@@ -71,8 +71,6 @@ class TableParts:
 
     Parameters
     ----------
-    schema
-        The table.
     measures
         The numeric fields that are sent as they are, with their ranges.
     """

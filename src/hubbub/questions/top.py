@@ -16,7 +16,8 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.heavy_hitters.pem import ARITHMETIC, group_asks, prefix_extending, sensitivity_threshold
 from hubbub.protocols.heavy_hitters.prefixes import QUERY_LIMIT, BitEncoding, Integers, PrefixPlan, Texts
 from hubbub.protocols.memory import Memory
-from hubbub.questions.base import Example, Shape
+from hubbub.questions.base import Example
+from hubbub.questions.shape import Shape
 from hubbub.questions.study import StudyQuestion
 from hubbub.questions.words import odds_text
 from hubbub.statistics.influence import Influence

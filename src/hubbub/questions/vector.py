@@ -17,8 +17,9 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.federated import ARITHMETIC, descent, train
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.views.update import Update
-from hubbub.questions.base import Example, Shape
+from hubbub.questions.base import Example
 from hubbub.questions.keyvalue import best_ternary, ternary_mechanisms
+from hubbub.questions.shape import Shape
 from hubbub.questions.study import StudyQuestion
 from hubbub.questions.words import odds_text
 from hubbub.statistics.influence import Influence

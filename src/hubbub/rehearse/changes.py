@@ -30,8 +30,6 @@ class FollowedValues:
 
     Parameters
     ----------
-    first
-        The number of the first step.
     domains
         By the name of the field.
     columns
@@ -44,7 +42,6 @@ class FollowedValues:
 
     @property
     def steps(self) -> int:
-        """How many steps there are."""
         return len(next(iter(self.columns.values())))
 
     @property
@@ -95,8 +92,8 @@ def read_followed(
         except (InvalidValue, ValueError) as error:
             raise InvalidValue(name, getattr(error, "value", known[:1]), domain.describe()) from None
         table = np.full((steps, n), -1, dtype=np.int64)
-        said = codes[column.codes]
-        np.put(table, rows[said >= 0], said[said >= 0])
+        recorded = codes[column.codes]
+        np.put(table, rows[recorded >= 0], recorded[recorded >= 0])
         for at in range(1, steps):
             table[at] = np.where(table[at] < 0, table[at - 1], table[at])
         columns[name] = np.where(table < 0, size, table)
@@ -116,10 +113,6 @@ class RehearsedChanges:
 
     Parameters
     ----------
-    horizon
-        What was released.
-    labels
-        A name for each share.
     shares
         The true shares: a row for each step.
     """
@@ -140,18 +133,14 @@ def rehearse_changes(
 
     Parameters
     ----------
-    values
-        The values.
     epsilon, changes
         What a device may spend, and how many changes it may tell of, over all steps.
-    rng
-        The randomness of the devices.
     keys
         `fanout`, `queries` and `mechanism`, as of `ChangesQuestion`.
     """
     names = list(values.domains)
-    which: dict[str, Any] = {"field": names[0]} if len(names) == 1 else {"fields": names}
-    made = Question.make("changes", **which, epsilon=epsilon, steps=values.steps, changes=changes, **keys)
+    question_keys: dict[str, Any] = {"field": names[0]} if len(names) == 1 else {"fields": names}
+    made = Question.make("changes", **question_keys, epsilon=epsilon, steps=values.steps, changes=changes, **keys)
     question = made.bound(Setting("changes", values.domains, _DAY))
     question.check()
     order = rng.permutation(values.n)

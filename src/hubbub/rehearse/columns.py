@@ -27,8 +27,6 @@ def column_batches(path: Path, column: str, *, gaps: bool = False, any_bytes: bo
 
     Parameters
     ----------
-    path, column
-        The file, and the name of the column.
     gaps
         Whether a blank line between the rows of a file with a single column is a row without a value.
     any_bytes

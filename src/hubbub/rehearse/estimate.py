@@ -24,20 +24,8 @@ class ColumnResult:
 
     Parameters
     ----------
-    column
-        The column's name.
     labels
         The distinct values: numbers by size, then words alphabetically, then "(missing)" if a row has no value.
-    truth
-        The true share of each label.
-    estimate
-        The shares estimated from the randomised rows.
-    mechanism
-        The mechanism that randomised each row.
-    n
-        How many rows there are.
-    missing
-        How many rows have no value.
     """
 
     column: str
@@ -68,14 +56,10 @@ def collect_column(
         A .csv, .tsv, .jsonl, .ndjson or .parquet file; a row is a person.
     column
         The name of the column. Values are labels, even if they are numbers; there may be a million different ones.
-    epsilon
-        What each row may spend.
     mechanism
         The name of a frequency oracle; unless given, the one with the smallest variance (`hubbub.adaptive`).
     seed
         For a repeatable result; new randomness unless given.
-    progress
-        Called with (done, total, label).
     """
 
     def show(done: int, label: str) -> None:

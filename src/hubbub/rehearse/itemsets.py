@@ -119,12 +119,6 @@ def find_itemsets(
     ----------
     sets
         `ItemSets`, or a list of sets, in any order: people are put on the circle at random.
-    k
-        How many itemsets or items to find.
-    epsilon
-        What each person spends.
-    rng
-        The randomness of all reports.
     itemsets
         Whether to search for sets of several items (SVSM), or for single items only (SVIM).
     domain

@@ -99,8 +99,6 @@ def read_records(path: Path, fields: Mapping[str, Domain | None]) -> FieldRecord
 
     Parameters
     ----------
-    path
-        The file.
     fields
         The columns, and the domain of each; None takes the names that are in the column.
     """
@@ -132,12 +130,8 @@ def rehearse_marginals(
 
     Parameters
     ----------
-    records
-        The records, or the values of each field.
     epsilon, marginals, theta, oracle
         As of `MarginalsQuestion`, whose `people` is the number of records.
-    rng
-        The randomness of the devices.
     """
     people = records if isinstance(records, FieldRecords) else FieldRecords.of(records)
     keys: dict[str, Any] = {"fields": list(people.domains), "epsilon": epsilon, "people": people.n}

@@ -37,7 +37,6 @@ class NumberRow:
     bytes: int
 
     def to_dict(self) -> dict[str, Json]:
-        """The row as JSON."""
         return asdict(self)
 
 

@@ -26,8 +26,6 @@ class TopValues:
 
     Parameters
     ----------
-    plan
-        The plan of the search.
     release
         Its release; without estimates if the search was stopped.
     """
@@ -127,17 +125,13 @@ class TopInColumn:
 
     Parameters
     ----------
-    found
-        The result of the study.
     truth
         The true share of every value, in its NFC form.
-    n
-        How many rows there are.
     missing
         How many rows have no value; they answer too.
     """
 
-    found: TopValues
+    findings: TopValues
     truth: dict[str, float]
     n: int
     missing: int
@@ -163,8 +157,6 @@ def find_top_in_column(
         As of `collect_column`.
     k, epsilon, longest, rng, threshold, query_limit
         As of `find_top`.
-    progress
-        Called with (done, total, label).
     """
 
     def show(done: int, label: str) -> None:
@@ -175,7 +167,7 @@ def find_top_in_column(
     labels, codes, missing = read_column(Path(path), column, any_bytes=True)
     show(1, f"asking {codes.size:,} people")
     names = np.array(["" if label == MISSING and missing else label for label in labels], dtype=object)
-    found = find_top(
+    findings = find_top(
         names[codes], k=k, epsilon=epsilon, longest=longest, threshold=threshold, query_limit=query_limit, rng=rng
     )
     show(2, "done")
@@ -184,4 +176,4 @@ def find_top_in_column(
         if name:
             normal = unicodedata.normalize("NFC", name)
             truth[normal] = truth.get(normal, 0.0) + count / codes.size
-    return TopInColumn(found, truth, codes.size, missing)
+    return TopInColumn(findings, truth, codes.size, missing)

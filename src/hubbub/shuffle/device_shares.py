@@ -23,9 +23,7 @@ class PublicNumbers(Protocol):
     """The public key of the homomorphic encryption, as numbers in hexadecimal digits."""
 
     @property
-    def modulus(self) -> str:
-        """The modulus."""
-        ...
+    def modulus(self) -> str: ...
 
     @property
     def g(self) -> str:
@@ -62,8 +60,6 @@ def sealed_shares(number: Words, key: PublicNumbers, shufflers: list[bytes], bat
     ----------
     number
         The report as a number: an array of one.
-    key
-        The server's key.
     shufflers
         The encryption keys of the shufflers. The last one gets the encrypted share.
     batch

@@ -51,8 +51,6 @@ def shuffle_in_memory(
 
     Parameters
     ----------
-    shares, seeds
-        Of each shuffler.
     key
         The server's key; None where the shares have no ciphertexts.
     fakes

@@ -185,7 +185,7 @@ class ObliviousShuffle:
         if len(shares) != self.count:
             raise InvalidValue("shares", len(shares), f"{self.count}, as many as there are reports")
         if step.does == "seeds":
-            return Outcome(shares, {(party, step.topic): self._seeds_for(party) for party in self._others()})
+            return Outcome(shares, {(party, step.topic): self._seeds_for(party) for party in self._other_parties()})
         if step.does == "hide":
             return self._hide(step, shares, masks)
         if step.does == "permute":
@@ -221,7 +221,7 @@ class ObliviousShuffle:
                 shares = SecretShares(shares.plain + came.plain, encrypted)
         shares = shares.permuted(self._common_order(step, received))
         parts = split(shares.plain, self.shufflers, self._rng(step))
-        messages = {(party, step.topic): SecretShares(parts[party]).to_bytes(None) for party in self._others()}
+        messages = {(party, step.topic): SecretShares(parts[party]).to_bytes(None) for party in self._other_parties()}
         return Outcome(SecretShares(parts[self.me], shares.encrypted), messages)
 
     def _sum(self, step: ShuffleStep, received: Mapping[Message, bytes]) -> Words:
@@ -271,7 +271,7 @@ class ObliviousShuffle:
         """The rounds in which this shuffler and another both hide."""
         return [number for number, hiders in enumerate(hider_sets(self.shufflers)) if {self.me, party} <= {*hiders}]
 
-    def _others(self) -> Iterator[int]:
+    def _other_parties(self) -> Iterator[int]:
         return (party for party in range(self.shufflers) if party != self.me)
 
     def _rng(self, step: ShuffleStep) -> Random:
@@ -297,12 +297,8 @@ def combine(results: Sequence[bytes], count: int, key: DGKPrivate) -> CombinedRe
 
     Parameters
     ----------
-    results
-        What the shufflers made for the server, in their order.
     count
         How many reports there are, fakes among them.
-    key
-        The private key.
     """
     last = holders(len(results))[-1]
     total, readable = np.zeros(count, dtype=np.uint64), np.ones(count, dtype=bool)

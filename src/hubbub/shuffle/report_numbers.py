@@ -60,10 +60,6 @@ def uniform_reports(mechanism: ReportFormat, n: int, rng: Random) -> Reports:
 
     Parameters
     ----------
-    mechanism
-        What devices report by.
-    n
-        How many.
     rng
         Draws them: a secure one, but in tests.
     """

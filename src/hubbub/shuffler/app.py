@@ -190,8 +190,6 @@ def serve_hop(
 
     Parameters
     ----------
-    config
-        The settings.
     clock
         The clock; by default that of the system.
     on_ready

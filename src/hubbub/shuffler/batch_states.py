@@ -35,10 +35,6 @@ def take_turn(incoming: ShuffledBatch, ask: Ask, route: ShuffleRoute, keys: Shuf
         The reports, with the statements of the previous shufflers.
     ask
         The ask that the reports answer. Its mechanism determines their size, and the fakes.
-    route
-        The signed list of shufflers.
-    keys
-        The keys of this shuffler.
     rng
         Draws fakes and the permutation. Secure, except in tests.
     """
@@ -128,12 +124,6 @@ class BatchStates:
 
         Parameters
         ----------
-        batch
-            The batch.
-        collection
-            The version that is served now.
-        now
-            The time.
         trouble
             Why nobody took it yet, for the note of a batch that is dropped.
         """

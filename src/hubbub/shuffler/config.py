@@ -58,8 +58,6 @@ class HopConfig:
 
     Parameters
     ----------
-    collection
-        The collection's name.
     collector
         The address of the collector, which serves the signed collection and its asks, and takes the last batches.
     public_key

@@ -54,20 +54,12 @@ class ShufflerHop:
 
     Parameters
     ----------
-    collection
-        The collection's name.
     keys
         The keys of this shuffler; the signed collection tells its place on the route by them.
-    store
-        The store of this shuffler.
     collector
         The collector, which serves the signed collection and its asks.
     trusted
         The keys with which these are signed.
-    clock
-        The time.
-    connect
-        Makes a transport from an address.
     rng
         Draws permutations and fakes; given in tests only.
     start

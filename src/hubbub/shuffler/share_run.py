@@ -84,10 +84,6 @@ class ShareRun:
     ----------
     place, route, key
         The number of this shuffler, the signed route, and the server's key.
-    seed
-        The secret of this shuffler and batch.
-    opened
-        Its shares.
     """
 
     def __init__(self, place: int, route: ObliviousRoute, key: DGKPublic, seed: bytes, opened: OpenedShares) -> None:
@@ -103,7 +99,7 @@ class ShareRun:
         self._shuffle: ObliviousShuffle | None = None
 
     @property
-    def others(self) -> list[int]:
+    def other_parties(self) -> list[int]:
         """The other shufflers."""
         return [shuffler for shuffler in range(len(self._route.shufflers)) if shuffler != self._place]
 
@@ -153,7 +149,6 @@ class ShareRun:
         return step if step is not None and set(step.needs) <= came else None
 
     def masks_needed(self, step: ShuffleStep) -> int:
-        """How many masks a step needs."""
         return len(self._shares) if step.does in ("hide", "result") and self._shares.encrypted is not None else 0
 
     def take(self, step: ShuffleStep, received: Mapping[Message, bytes], masks: Masks | None) -> Outcome:

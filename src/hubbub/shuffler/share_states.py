@@ -53,12 +53,8 @@ class ShareStates:
 
     Parameters
     ----------
-    states, store, source, keys
-        Of the shuffler.
     collector, connect
         The transport to the collector, and what makes one from the address of another shuffler.
-    route
-        The signed route in use.
     workers
         Makes processes that hold a key, in which masks are made; None makes masks in this process.
     """
@@ -180,7 +176,9 @@ class ShareStates:
     def _open(self, batch: BatchRow, layer: str) -> None:
         """Open the shares, and tell the others which of them can be read."""
         run = self._runs[batch.name] = self._opened(batch, layer)
-        lists = {(other, IDS): self._message(batch, other, IDS, _NO_LISTS + run.own_list) for other in run.others}
+        lists = {
+            (other, IDS): self._message(batch, other, IDS, _NO_LISTS + run.own_list) for other in run.other_parties
+        }
         self._table.begin(batch.name, layer, lists)
 
     def _opened(self, batch: BatchRow, layer: str) -> ShareRun:
@@ -196,13 +194,13 @@ class ShareStates:
         if run is None:  # after a restart
             run = self._runs[batch.name] = self._opened(batch, turn.layer)
         if not run.agreed:
-            if not {(other, IDS) for other in run.others} <= came:
+            if not {(other, IDS) for other in run.other_parties} <= came:
                 return
-            run.agree({other: self._content(batch, other, IDS, _NO_LISTS) for other in run.others})
+            run.agree({other: self._content(batch, other, IDS, _NO_LISTS) for other in run.other_parties})
         while (step := run.next_step(came)) is not None:
-            again = run.done < turn.steps  # it was stored before the restart, and so were its messages
+            repeated = run.done < turn.steps  # it was stored before the restart, and so were its messages
             messages = self._take(batch, run, step)
-            if again:
+            if repeated:
                 continue
             if step.does == RESULT:
                 self._state_result(batch, run, messages[len(self.route.shufflers), RESULT])
@@ -246,9 +244,9 @@ class ShareStates:
             if not self._table.receivers(batch.name):
                 self._states.end(batch.name, "handed", run.note)
             return
-        if {(other, RESULT) for other in run.others} <= self._table.came(batch.name):
+        if {(other, RESULT) for other in run.other_parties} <= self._table.came(batch.name):
             every = [self._table.sealed(batch.name, 0, RESULT)]
-            every += [self._content(batch, other, RESULT, run.lists) for other in run.others]
+            every += [self._content(batch, other, RESULT, run.lists) for other in run.other_parties]
             results = [StatedResult.decode(result) for result in every]
             body = encode_shared(SharedBatch(self._source.name, batch.version, batch.answer, results))
             self._table.made(batch.name, len(self.route.shufflers), RESULT, body, run.note)

@@ -15,24 +15,13 @@ from hubbub.protocols.ask import Ask
 
 
 class SignedSource:
-    """Fetches the documents of a collection, and refuses those that no trusted key signed.
-
-    Parameters
-    ----------
-    name
-        The collection's name.
-    collector
-        The transport to the collector.
-    trusted
-        The keys with which the documents are signed.
-    """
+    """Fetches the documents of a collection, and refuses those that no trusted key signed."""
 
     def __init__(self, name: str, collector: Transport, trusted: bytes | Iterable[bytes]) -> None:
         self.name, self._collector = name, collector
         self._trusted = {trusted} if isinstance(trusted, bytes) else set(trusted)
 
     def read(self, document: str) -> SignedCollection:
-        """The collection of a signed document."""
         return open_collection(_json(document.encode()), self._trusted)
 
     def fetch(self, known: SignedCollection | None) -> tuple[SignedCollection, str]:

@@ -28,14 +28,6 @@ def send_spot_checks(
 
     Parameters
     ----------
-    server, name
-        The collector, and the collection.
-    token
-        The token of the collector's API.
-    public_key
-        The key with which the collection is signed.
-    count
-        The number of reports to each ask.
     connect
         Makes the transport to the shuffler from its address.
     """

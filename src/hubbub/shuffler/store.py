@@ -130,7 +130,6 @@ class ShufflerStore:
         return rows[0][0] if rows else None
 
     def add(self, batch: str, report_id: bytes, onion: bytes) -> None:
-        """Store a report."""
         self.run("INSERT INTO reports VALUES (?, ?, ?, ?)", batch, report_id, report_digest(onion), onion)
         self.run("UPDATE batches SET size = size + 1 WHERE name = ?", batch)
 
@@ -147,11 +146,9 @@ class ShufflerStore:
         self.run("INSERT OR IGNORE INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def batches(self) -> list[BatchRow]:
-        """All batches in the store."""
         return [_batch_row(row) for row in self.run(f"{_ROWS} ORDER BY closes, name")]
 
     def batch(self, name: str) -> BatchRow | None:
-        """The batch of a name."""
         rows = self.run(f"{_ROWS} WHERE name = ?", name)
         return _batch_row(rows[0]) if rows else None
 

@@ -31,17 +31,7 @@ DEVICES = 600
 
 
 class AskedQuestion:
-    """A question in a collection of its own, and its conversation with simulated devices that have all its values.
-
-    Parameters
-    ----------
-    question
-        The question.
-    fields
-        The domains of the fields that it reads.
-    rng_seed
-        The seed of all randomness.
-    """
+    """A question in a collection of its own, and its conversation with simulated devices that have all its values."""
 
     def __init__(self, question: Question, fields: Mapping[str, Domain], rng_seed: int = 1) -> None:
         self.question, self.fields, self.seed = question, dict(fields), rng_seed
@@ -90,7 +80,6 @@ class AskedQuestion:
 
     @property
     def rounds(self) -> Iterator[list[Ask]]:
-        """The asks of each round."""
         for message, _ in self.transcript:
             if isinstance(message, Ask | list):
                 yield message if isinstance(message, list) else [message]
@@ -107,7 +96,6 @@ class AskedQuestion:
 
     @property
     def releases(self) -> list[Release]:
-        """The releases."""
         return [message for message, _ in self.transcript if isinstance(message, Release)]
 
 

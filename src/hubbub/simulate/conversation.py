@@ -63,10 +63,6 @@ def collect(mechanism: Mechanism, values: Any, rng: Random, *, chunk: int = 1 <<
 
     Parameters
     ----------
-    mechanism
-        The mechanism of every report.
-    values
-        The value of each person.
     rng
         The randomness of all reports. With several shards, each has its own stream, derived from this one.
     chunk
@@ -172,14 +168,8 @@ def run_question(
 
     Parameters
     ----------
-    collection, name
-        The collection, and the name of the question.
     stream
         The values of the devices: step 1 is the collection's step `first`; a study uses only step 1.
-    rng
-        The randomness of the devices.
-    steps
-        How many releases; all of them unless given.
     first
         The step of the collection at which the question begins.
     present

@@ -55,8 +55,6 @@ class Fleet:
 
     Parameters
     ----------
-    stream
-        The values of the devices.
     rng
         The randomness of the devices, and of their places.
     ledgers

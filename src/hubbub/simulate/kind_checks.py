@@ -1,4 +1,4 @@
-"""The contract suite of kinds of questions; `hubbub.checks` has its public names.
+"""The checks of kinds of questions, which `kind_suite.py` applies.
 
 Each example of a kind is asked of simulated devices, in a collection of its own. The check of the forecast rejects a
 right kind once in a million times; all others are exact.
@@ -10,25 +10,22 @@ import json
 import math
 import reprlib
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import numpy as np
 
 from hubbub.authoring.answerable import answer, codes_of, unanswered
 from hubbub.authoring.check import check
 from hubbub.checks.draws import CountingRandom
-from hubbub.checks.failure import FALSE_ALARM, CheckFailed, named_failure, require
-from hubbub.collection.safety import Finding, Level
+from hubbub.checks.failure import FALSE_ALARM, CheckFailed, require
+from hubbub.collection.safety import Level
 from hubbub.collection.terms import ASKS, Terms
 from hubbub.consistency.guide import METHODS, method_named
-from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue, needs
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.core.plugins import PluginFailed, is_foreign
 from hubbub.core.reports import Floats
 from hubbub.core.spec import canonical
 from hubbub.ledger.promise import BudgetExceeded, Promise, of_question
@@ -36,17 +33,11 @@ from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.ask import CIRCLE, Ask
 from hubbub.protocols.driver import Message, Protocol, Release, Reply
 from hubbub.protocols.memory import Memory
-from hubbub.questions import QUESTIONS, Question, read_collection
-from hubbub.questions.collection import Collection
+from hubbub.questions import Question, read_collection
 from hubbub.questions.consistent_shares import SharesQuestion
 from hubbub.random.source import Random
 from hubbub.simulate.asked_question import DEVICES, NAME, STEPS, AskedQuestion, Transcript
 from hubbub.simulate.ledgers import Ledgers
-
-if TYPE_CHECKING:
-    import pytest
-
-__all__ = ["KIND_CHECKS", "AskedQuestion", "kind_findings", "kind_tests", "run_kind_checks"]
 
 _RUNS = 40
 _SINGLE = 64  # values that are answered one by one
@@ -103,8 +94,8 @@ def check_terms(asked: AskedQuestion) -> None:
     question, terms, spec = asked.question, asked.terms, asked.collection.spec()
     require(terms.fields == question.reads(), f"terms read {terms.fields}, the question {question.reads()}")
     require(Terms.from_spec(json.loads(canonical(terms.spec())), NAME) == terms, "terms are not read back from JSON")
-    again = read_collection(json.loads(canonical(spec)))
-    require(again == asked.collection, "the signed document is read back as another collection")
+    reread = read_collection(json.loads(canonical(spec)))
+    require(reread == asked.collection, "the signed document is read back as another collection")
     require(asked.transcript and any(asked.asks), "nothing is asked")  # an ask that is not admitted raises
 
 
@@ -155,8 +146,10 @@ def check_same_for_all(asked: AskedQuestion) -> None:
             size = len(reports.to_bare()) if len(reports) else 0
             require(size <= most, f"a report has {size} bytes, and the terms say at most {most}")
             seen.setdefault((len(reports), size, looking.drawn, drawn), value)
-        others = "; ".join(f"{value!r}: {what}" for what, value in seen.items())
-        require(len(seen) == 1, f"reports, bytes sent, bytes drawn by the view, and in all, differ by value: {others}")
+        differing = "; ".join(f"{value!r}: {measured}" for measured, value in seen.items())
+        require(
+            len(seen) == 1, f"reports, bytes sent, bytes drawn by the view, and in all, differ by value: {differing}"
+        )
 
 
 def check_releases(asked: AskedQuestion) -> None:
@@ -193,36 +186,36 @@ def check_consistency(asked: AskedQuestion) -> None:
         require(question.terms() == asked.terms, f"with consistency {name!r} devices are asked otherwise")
         for release in asked.releases:
             for part, estimate in release.estimates.items():
-                told = question.consistent(part, estimate)
-                if told is not None:
-                    _check_consistent(question, part, estimate, *told)
+                consistent = question.consistent(part, estimate)
+                if consistent is not None:
+                    _check_consistent(question, part, estimate, *consistent)
 
 
-def _check_consistent(question: Question, part: str, estimate: Estimate, name: str, told: Estimate) -> None:
-    method, what = method_named(name), f"consistent shares of {part!r} by {name}"
-    require(told.value.shape == estimate.value.shape, f"{what}: {len(told)} of {len(estimate)} shares")
-    require(told.labels == estimate.labels, f"{what} are labelled {reprlib.repr(told.labels)}")
-    raw, ends = estimate.interval(), told.interval()
-    wide = (ends[0] <= np.fmin(raw[0], told.value)) & (ends[1] >= np.fmax(raw[1], told.value))
-    require(bool((wide | np.isnan(told.value)).all()), f"{what}: an interval does not hold the share, or the raw one")
-    size = question.together(part, len(estimate)) if isinstance(question, SharesQuestion) else len(estimate)
+def _check_consistent(question: Question, part: str, estimate: Estimate, name: str, consistent: Estimate) -> None:
+    method, subject = method_named(name), f"consistent shares of {part!r} by {name}"
+    require(consistent.value.shape == estimate.value.shape, f"{subject}: {len(consistent)} of {len(estimate)} shares")
+    require(consistent.labels == estimate.labels, f"{subject} are labelled {reprlib.repr(consistent.labels)}")
+    raw, ends = estimate.interval(), consistent.interval()
+    wide = (ends[0] <= np.fmin(raw[0], consistent.value)) & (ends[1] >= np.fmax(raw[1], consistent.value))
+    require(bool((wide | np.isnan(consistent.value)).all()), f"{subject}: an interval lacks the share, or the raw one")
+    size = question.row_size(part, len(estimate)) if isinstance(question, SharesQuestion) else len(estimate)
     for row in (slice(start, start + size) for start in range(0, len(estimate), size)):
-        shares, before = told.value[row], estimate.value[row]
+        shares, before = consistent.value[row], estimate.value[row]
         if not np.isfinite(before).all():
             continue
         if method.non_negative:
-            require(bool((shares >= 0).all()), f"{what}: one is {shares.min():.3g}")
+            require(bool((shares >= 0).all()), f"{subject}: one is {shares.min():.3g}")
         total = float(shares.sum())
         if method.sums_to_one != "no":
             fits = abs(total - 1) < _ROUNDING or (method.sums_to_one == "almost" and 0 < total < 1)
-            require(fits, f"{what} add up to {total:.6g}")
+            require(fits, f"{subject} add up to {total:.6g}")
             # Without covariances this is the largest possible error of a sum.
             raw_row = Estimate(before, estimate.variance[row], estimate.n, noise=estimate.noise)
             low, high = raw_row.linear(np.ones(size)).interval(1 - FALSE_ALARM)
             near = low[0] - _ROUNDING <= 1 <= high[0] + _ROUNDING
-            require(near, f"{what}: before, they add up to {before.sum():.3g}, and their errors do not explain it")
+            require(near, f"{subject}: before, they add up to {before.sum():.3g}, and their errors do not explain it")
         ordered = np.diff(shares[np.argsort(before, kind="stable")]) >= -_ROUNDING
-        require(bool(ordered.all()), f"{what} are in another order than the estimates")
+        require(bool(ordered.all()), f"{subject} are in another order than the estimates")
 
 
 def check_restart(asked: AskedQuestion) -> None:
@@ -272,8 +265,8 @@ def _released(transcript: Transcript) -> list[Floats]:
 def _require_same(protocol: Protocol, transcript: Transcript, when: str) -> None:
     reply: Reply = None
     for message, answered in transcript:
-        again = protocol.send(reply)
-        require(_plain(again) == _plain(message), f"{when}, it says something else: {reprlib.repr(again)}")
+        repeated = protocol.send(reply)
+        require(_plain(repeated) == _plain(message), f"{when}, it says something else: {reprlib.repr(repeated)}")
         reply = answered
 
 
@@ -301,106 +294,3 @@ KIND_CHECKS: tuple[KindCheck, ...] = (
     check_forecast,
 )
 """Every check of a kind; only the last, `check_forecast`, is statistical."""
-
-
-def kind_checks_for(kind: type[Question]) -> tuple[KindCheck, ...]:
-    """The checks of a kind: all but those that it opts out of by name, with a reason, in `skip_checks`."""
-    unknown = set(kind.skip_checks) - {check.__name__ for check in KIND_CHECKS}
-    require(not unknown, f"{kind.__name__}.skip_checks names no check: {', '.join(sorted(unknown))}")
-    return tuple(check for check in KIND_CHECKS if check.__name__ not in kind.skip_checks)
-
-
-def run_kind_checks(
-    question: Question, fields: Mapping[str, Domain], rng_seed: int = 1, *, statistical: bool = True
-) -> tuple[str, ...]:
-    """Run every check on a question about these fields, and return their names; the first that fails raises.
-
-    Parameters
-    ----------
-    question
-        The question. Its kind need not be registered.
-    fields
-        The domain of each field that it reads.
-    rng_seed
-        The seed of the simulated devices.
-    statistical
-        Whether to compare the forecast with repeated simulations, which takes a few seconds.
-
-    Example:
-        >>> from hubbub import Categorical
-        >>> from hubbub.questions import Question
-        >>> question = Question.make("histogram", field="theme", epsilon=1.0)
-        >>> run_kind_checks(question, {"theme": Categorical(["light", "dark"])})[:3]
-        ('check_keys', 'check_words', 'check_labels')
-    """
-    asked = AskedQuestion(question, fields, rng_seed)
-    checks = [check for check in kind_checks_for(type(question)) if statistical or check is not check_forecast]
-    for check_kind in checks:
-        run_kind_check(check_kind, asked)
-    return tuple(check.__name__ for check in checks)
-
-
-def run_kind_check(check_kind: KindCheck, asked: AskedQuestion) -> None:
-    with named_failure(check_kind.__name__, asked.question), _registered(type(asked.question)):
-        check_kind(asked)
-
-
-@contextmanager
-def _registered(kind: type[Question]) -> Iterator[None]:
-    """Register a kind for as long as it is checked, where it is not."""
-    if kind.kind in QUESTIONS:
-        yield
-        return
-    QUESTIONS[kind.kind] = kind
-    try:
-        yield
-    finally:
-        del QUESTIONS[kind.kind]
-
-
-def kind_findings(collection: Collection) -> Iterator[Finding]:
-    """The questions of a collection whose kind is of another package and breaks the contract; forecasts are not run."""
-    for name, question in collection.questions.items():
-        if is_foreign(type(question)):
-            try:
-                run_kind_checks(question, question.setting.domains, statistical=False)
-            except CheckFailed as error:
-                if isinstance(error.__cause__, PluginFailed):  # which commands report as it is
-                    raise error.__cause__ from None
-                yield Finding("error", f"questions.{name}", f"its kind breaks the contract of kinds: {error}")
-
-
-def kind_tests(*kinds: type[Question], slow: pytest.MarkDecorator | None = None) -> Callable[..., None]:
-    """A pytest test of some kinds: every check of every one of their examples is a case of it.
-
-    Parameters
-    ----------
-    kinds
-        The classes.
-    slow
-        A pytest mark for the check of the forecast, of all examples of a kind but the first.
-
-    Example:
-        >>> from hubbub.questions.mean import MeanQuestion
-        >>> test_contract = kind_tests(MeanQuestion)  # in a file of tests
-        >>> test_contract.pytestmark[0].args[1][0].id
-        'mean-example0-keys'
-    """
-    with needs(""):
-        import pytest
-
-    cases = []
-    for kind in kinds:
-        examples = [AskedQuestion(*example) for example in kind.examples()]
-        require(examples, f"{kind.__name__}.examples() yields nothing that could be checked")
-        for number, asked in enumerate(examples):
-            for check_kind in kind_checks_for(type(asked.question)):
-                marks = [slow] if slow is not None and number and check_kind is check_forecast else []
-                name = f"{kind.kind}-example{number}-{check_kind.__name__.removeprefix('check_')}"
-                cases.append(pytest.param(check_kind, asked, id=name, marks=marks))
-
-    @pytest.mark.parametrize(("check_kind", "asked"), cases)
-    def test_contract(check_kind: KindCheck, asked: AskedQuestion) -> None:
-        run_kind_check(check_kind, asked)
-
-    return test_contract

@@ -25,8 +25,6 @@ class Ledgers:
 
     Parameters
     ----------
-    n
-        How many devices there are.
     promises
         The promises that each device keeps; as in `Book`, promises that others imply are left out.
     strict
@@ -139,8 +137,6 @@ class StudyPayments:
 
     Parameters
     ----------
-    ledgers
-        The devices' ledgers.
     limit
         The cost of the run for a device, in units of 1e-12 epsilon; the asks that it answers may sum to no more.
     ends

@@ -37,8 +37,6 @@ class Ratios(Estimate):
 
     Parameters
     ----------
-    above, below
-        The two sums that each value is made of.
     moments
         Three rows: the variance of `above`, the covariance of both, the variance of `below`.
     pair
@@ -145,9 +143,9 @@ class Ratios(Estimate):
         r, s = np.linspace(low, high, _POINTS)[:, None], np.linspace(other_low, other_high, _POINTS)[None, :]
         sums = [self._zero(place, ratio) for place, ratio in zip(places, (r, s), strict=True)]
         (sum_r, variance_r, weight_r), (sum_s, variance_s, weight_s) = sums
-        together = self.pair[0] * weight_r * weight_s + self.pair[1] * (sum_r * weight_s + sum_s * weight_r)
-        free = np.maximum(variance_r * variance_s - together**2, 0.0)
-        score = sum_r**2 * variance_s - 2 * sum_r * sum_s * together + sum_s**2 * variance_r
+        covariance = self.pair[0] * weight_r * weight_s + self.pair[1] * (sum_r * weight_s + sum_s * weight_r)
+        free = np.maximum(variance_r * variance_s - covariance**2, 0.0)
+        score = sum_r**2 * variance_s - 2 * sum_r * sum_s * covariance + sum_s**2 * variance_r
         possible = score <= most_score * free * (1 + 1e-9)
         apart = (r - s)[possible] if possible.any() else np.array([low - other_high, high - other_low])
         low, high = np.clip([apart.min(), apart.max()], least - most, most - least)

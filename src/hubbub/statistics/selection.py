@@ -87,8 +87,6 @@ def chance_to_miss(estimate: Estimate, chosen: Ints) -> float:
     ----------
     estimate
         The estimate of all candidates from which the lower ends of intervals are taken.
-    chosen
-        The places of the chosen candidates.
 
     References
     ----------

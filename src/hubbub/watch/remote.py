@@ -147,8 +147,6 @@ class RemoteWatch:
 
     Parameters
     ----------
-    api
-        The collector.
     collection, question
         Their names; may be left out where there is one.
     watched
@@ -203,7 +201,6 @@ class RemoteWatch:
 
     @property
     def name(self) -> str:
-        """What is watched."""
         number = self.question if self.watched is None else f"{self.question}: {self.watched}"
         return f"{'share' if self.share else 'mean'} of {number}"
 

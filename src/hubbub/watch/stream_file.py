@@ -113,9 +113,9 @@ def _refuse_lonely(placed: _Placed) -> None:
     rows = np.bincount(placed.step)[1:]
     lonely, filled = int((rows == 1).sum()), int((rows > 0).sum())
     if filled > 1 and 2 * lonely > filled:
-        found = f"{lonely:,} of {filled:,} steps with one row each"
+        described = f"{lonely:,} of {filled:,} steps with one row each"
         way = "take a longer --every" if placed.times is not None else "--every 1h makes a step of every hour"
-        raise InvalidValue("steps", found, f"steps in which several devices have a row: {way}")
+        raise InvalidValue("steps", described, f"steps in which several devices have a row: {way}")
 
 
 class _Reading(NamedTuple):
@@ -189,8 +189,8 @@ def _numbering(labels: tuple[str, ...]) -> str:
 def _refuse_twice(when: CodedColumn, who: CodedColumn) -> None:
     pairs, counts = np.unique(when.codes * len(who.labels) + who.codes, return_counts=True)
     if (counts > 1).any():
-        at, which = divmod(int(pairs[np.argmax(counts > 1)]), len(who.labels))
-        repeated = f"device {who.labels[which]} more than once in step {when.labels[at]}"
+        at, row = divmod(int(pairs[np.argmax(counts > 1)]), len(who.labels))
+        repeated = f"device {who.labels[row]} more than once in step {when.labels[at]}"
         raise InvalidValue("rows", repeated, "at most one row for each step and device")
 
 

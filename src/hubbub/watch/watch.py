@@ -31,8 +31,6 @@ class Stepwise(Stream):
     ----------
     row
         Makes the values that the devices hold at a step.
-    n, steps
-        How many devices and steps there are.
     domain
         How many codes there are; None for numbers.
     """
@@ -68,8 +66,6 @@ class WatchScene:
         The least and the largest that the number can be.
     above, below
         Where the alarm goes on and off unless said otherwise.
-    notes
-        How the source was read.
     times
         When its steps are, where that is known.
     """
@@ -123,8 +119,6 @@ class StreamAlarm:
     ----------
     weights
         What is watched: one weight per value.
-    above, below
-        Where it goes on, and off.
     """
 
     def __init__(self, weights: ArrayLike, *, above: float, below: float) -> None:
@@ -162,16 +156,12 @@ class Watch:
 
     Parameters
     ----------
-    scene
-        What is watched.
     method, epsilon, w
         As in `window_stream`: epsilon in any w consecutive steps.
     steps
         How many steps to watch; all that the scene has unless given.
     above, below
         Where the alarm goes on and off; the scene's unless given. `below` is `above` if only that is given.
-    rng
-        The devices' randomness.
     options
         Options of the method, as in `window_stream`.
     """

@@ -205,7 +205,6 @@ class ShuffledBatch(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name of the batch."""
         return batch_name(self.collection, self.version, self.answer)
 
     @property
@@ -238,10 +237,6 @@ def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_byt
 
     Parameters
     ----------
-    batch
-        The batch that was received.
-    route
-        The signed route of the collection.
     hops
         How many shufflers the batch has passed.
     report_bytes

@@ -157,7 +157,6 @@ class SharedBatch(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name of the batch."""
         return batch_name(self.collection, self.version, self.answer)
 
     @property

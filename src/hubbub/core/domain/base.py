@@ -113,11 +113,9 @@ class Domain:
         return [self._value(code) for code in codes]
 
     def _value(self, code: int) -> Any:
-        """A value with this code."""
         return code
 
     def spec(self) -> dict[str, Json]:
-        """The domain as JSON."""
         return {"kind": self.kind, **{key: _plain(value) for key, value in asdict(self).items()}}  # type: ignore[call-overload]
 
     @staticmethod

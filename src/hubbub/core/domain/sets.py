@@ -139,7 +139,6 @@ class ItemSets:
 
     @property
     def n(self) -> int:
-        """How many sets there are."""
         return len(self)
 
     @property

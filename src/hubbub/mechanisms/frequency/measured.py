@@ -79,7 +79,6 @@ class Measured(Mechanism):
 
     @cached_property
     def inner(self) -> FrequencyOracle:
-        """The oracle."""
         assert isinstance(self.oracle, FrequencyOracle)
         return self.oracle
 

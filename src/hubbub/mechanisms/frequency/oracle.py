@@ -51,7 +51,6 @@ class CandidateCounts(Mechanism):
 
     @cached_property
     def _domain(self) -> Domain:
-        """The domain of what is counted."""
         return as_domain("domain", self.domain)
 
     @cached_property

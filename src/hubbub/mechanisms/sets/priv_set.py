@@ -67,11 +67,11 @@ def _best_of(epsilon: float, items: int, held: int, share: float, sizes: Ints) -
 def _errors(epsilon: float, items: int, held: int, share: float, sizes: Ints) -> Floats:
     """For each size (row) and threshold 1, 2, ... (column)."""
     power, elements = search_power(epsilon), items + held
-    met = np.arange(held + 1)
+    overlap = np.arange(held + 1)
     size = sizes[:, None]
-    possible = (met <= size) & (size - met <= items)
-    inside = np.clip(size - met, 0, items)
-    logs = _log_choose(held, met) + _log_choose(items, inside) - _log_choose(elements, size)
+    possible = (overlap <= size) & (size - overlap <= items)
+    inside = np.clip(size - overlap, 0, items)
+    logs = _log_choose(held, overlap) + _log_choose(items, inside) - _log_choose(elements, size)
     chance = np.where(possible, np.exp(logs), 0.0)
 
     def weighed(number: Floats) -> Floats:
@@ -80,11 +80,11 @@ def _errors(epsilon: float, items: int, held: int, share: float, sizes: Ints) ->
         return np.asarray(whole.sum(axis=1, keepdims=True) + (power - 1) * above)
 
     total = weighed(np.ones_like(chance))
-    p = weighed(np.broadcast_to(met, chance.shape).astype(np.float64)) / held / total
-    q = weighed((size - met).astype(np.float64)) / items / total
+    p = weighed(np.broadcast_to(overlap, chance.shape).astype(np.float64)) / held / total
+    q = weighed((size - overlap).astype(np.float64)) / items / total
     with np.errstate(divide="ignore", invalid="ignore"):
         error = (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2
-    rule = (met[1:] <= size) & (met[1:] > size - items)  # some subsets meet this number, and some fewer
+    rule = (overlap[1:] <= size) & (overlap[1:] > size - items)  # some subsets meet this number, and some fewer
     return np.where(rule & (p > q) & np.isfinite(error), error, np.inf)
 
 
@@ -180,32 +180,34 @@ class PrivSet(SetMechanism):
         """How many elements there are, dummies included."""
         return self.size + self.held
 
-    def _weight(self, met: int) -> int:
-        return 1 << self.bits if met >= self.t else self.least
+    def _weight(self, overlap: int) -> int:
+        return 1 << self.bits if overlap >= self.t else self.least
 
     @property
-    def _least_met(self) -> int:
+    def _least_overlap(self) -> int:
         return max(0, self.m - self.size)
 
     @cached_property
-    def _meets(self) -> ExactChoice:
-        """The exact choice of how many elements of the set a report has, from `_least_met` on."""
+    def overlap_choice(self) -> ExactChoice:
+        """The exact choice of how many elements of the set a report has, from `_least_overlap` on."""
         s, m, others = self.held, self.m, self.elements - self.m
 
         # Of all reports, C(s,j) C(D-s,m-j) have j of the s elements: up to a common factor, products of s factors.
-        def reports(met: int) -> int:
-            return math.comb(s, met) * math.perm(m, met) * math.perm(others, s - met)
+        def reports(overlap: int) -> int:
+            return math.comb(s, overlap) * math.perm(m, overlap) * math.perm(others, s - overlap)
 
-        return ExactChoice([reports(met) * self._weight(met) for met in range(self._least_met, min(s, m) + 1)])
+        return ExactChoice(
+            [reports(shared) * self._weight(shared) for shared in range(self._least_overlap, min(s, m) + 1)]
+        )
 
     def ratio(self) -> Fraction:
         return Fraction(1 << self.bits, self.least)
 
     @cached_property
     def rates(self) -> tuple[Fraction, Fraction]:
-        weights, total = self._meets.weights, self._meets.total
-        met = sum(number * weight for number, weight in enumerate(weights, self._least_met))
-        return Fraction(met, self.held * total), Fraction(self.m * total - met, self.size * total)
+        weights, total = self.overlap_choice.weights, self.overlap_choice.total
+        overlap = sum(number * weight for number, weight in enumerate(weights, self._least_overlap))
+        return Fraction(overlap, self.held * total), Fraction(self.m * total - overlap, self.size * total)
 
     def _supported(self, values: int) -> tuple[int, int]:
         return max(0, self.m - (self.elements - values)), min(self.m, values)
@@ -244,9 +246,14 @@ class PrivSet(SetMechanism):
         for start in range(0, max(len(codes), 1), step):
             people = codes[start : start + step]
             draws = rng.uint64(len(people), words)
-            met = (self._least_met + self._meets.place(draws[:, 0], rng)).astype(np.int32)
+            overlap = (self._least_overlap + self.overlap_choice.place(draws[:, 0], rng)).astype(np.int32)
             counters = np.zeros((len(people), 5), dtype=np.int32)
-            counters[:, 0], counters[:, 2], counters[:, 3], counters[:, 4] = met, self.m - met, self.held, self.size
+            counters[:, 0], counters[:, 2], counters[:, 3], counters[:, 4] = (
+                overlap,
+                self.m - overlap,
+                self.held,
+                self.size,
+            )
             per_element = np.ascontiguousarray(draws[:, 1:]).view("<u4")[:, : self.elements]
             signs = select(self._filled(people), per_element, counters, rng)
             parts.append(self._pack(signs != 0))
@@ -270,10 +277,10 @@ class PrivSet(SetMechanism):
             raise InvalidValue("bits", "a report of another size", f"{self.m} of {self.elements} elements")
 
     def _cases(self, reports: Reports, values: Values) -> Cases:
-        met = self.rows(reports).astype(np.int64) @ self._filled(self.encode(values)).T.astype(np.int64)
+        overlap = self.rows(reports).astype(np.int64) @ self._filled(self.encode(values)).T.astype(np.int64)
         scale = Fraction(math.perm(self.elements, self.held), math.comb(self.elements, self.m))
-        unit = scale / self._meets.total
-        return [self.least * unit, (1 << self.bits) * unit], (met >= self.t).astype(np.int64)
+        unit = scale / self.overlap_choice.total
+        return [self.least * unit, (1 << self.bits) * unit], (overlap >= self.t).astype(np.int64)
 
     def outputs(self, public: Columns | None = None) -> Reports | None:
         if math.comb(self.elements, self.m) > _ENUMERABLE:

@@ -109,7 +109,6 @@ class PSFO(SetMechanism):
 
     @cached_property
     def inner(self) -> FrequencyOracle:
-        """The oracle."""
         assert isinstance(self.oracle, FrequencyOracle)
         return self.oracle
 

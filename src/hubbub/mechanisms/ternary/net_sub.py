@@ -86,15 +86,15 @@ def net_errors(epsilon: float, dimension: int, sparsity: int, sizes: Ints, *, of
     """
     floor = 1 / search_power(epsilon)
     entries = np.arange(sparsity + 1)
-    met = _met(dimension, sparsity, sizes)
+    overlaps = _overlaps(dimension, sparsity, sizes)
     reaching, ahead = _walks(sparsity, min(sparsity, _MOST_T))
     weight = floor + (1 - floor) * reaching
-    total = weight @ met.T
-    reported = (weight * entries) @ met.T / total  # how many of the s entries, on average
+    total = weight @ overlaps.T
+    reported = (weight * entries) @ overlaps.T / total  # how many of the s entries, on average
     held, missing = reported / sparsity, (sizes - reported) / dimension
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         if of == "mean":
-            gap = (1 - floor) * (ahead @ met.T) / (sparsity * total)
+            gap = (1 - floor) * (ahead @ overlaps.T) / (sparsity * total)
             errors = (reported + (dimension - sparsity) * missing) / gap**2 - sparsity
         else:
             gap = held - missing
@@ -112,7 +112,7 @@ def _grid(low: int, high: int) -> Ints:
     return np.unique(np.concatenate([[low, high], low + offsets, high - offsets]))
 
 
-def _met(dimension: int, sparsity: int, sizes: Ints) -> Floats:
+def _overlaps(dimension: int, sparsity: int, sizes: Ints) -> Floats:
     """The chance that a set of each size (row) meets each number of entries (column), weights one from the other."""
     m, j = sizes[:, None].astype(np.float64), np.arange(sparsity + 1.0)
     possible = (j <= m) & (m - j <= dimension)

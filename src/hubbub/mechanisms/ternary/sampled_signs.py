@@ -139,11 +139,11 @@ class SQKR(MeanOnly):
     def _cases(self, reports: Reports, values: Values) -> Cases:
         p, q = choice_rates(self.other, self.options)
         positions = reports.public["positions"].astype(np.int64)
-        told = reports.private["signs"].astype(np.int64)[:, None] >> np.arange(self.signs) & 1
+        bits = reports.private["signs"].astype(np.int64)[:, None] >> np.arange(self.signs) & 1
         cases = []
         for row in self.symbols(values):
             held = self._bits(positions, np.broadcast_to(row, (len(positions), row.size)))
-            agree = ((held < 0) | (held == told)).all(axis=1)
+            agree = ((held < 0) | (held == bits)).all(axis=1)
             cases.append(np.where(agree, 1 + (held < 0).sum(axis=1), 0))
         return [q, *(q + (p - q) / 2**fair for fair in range(self.signs + 1))], np.stack(cases, axis=1)
 

@@ -18,13 +18,7 @@ Signs = NDArray[np.int8]
 
 @dataclass(frozen=True)
 class SetForm(ABC):
-    """The columns of reports that are sets of `size` of `positions` positions, with a sign each.
-
-    Parameters
-    ----------
-    positions, size
-        How many positions there are, and how many of them a report has.
-    """
+    """The columns of reports that are sets of `size` of `positions` positions, with a sign each."""
 
     positions: int
     size: int
@@ -82,8 +76,8 @@ class AsList(SetForm):
 
     def meeting(self, columns: Columns, vectors: Signs) -> tuple[Ints, Ints]:
         both = np.stack([vectors, -vectors], axis=2).reshape(len(vectors), -1)  # what each symbol is to each vector
-        met = [row[columns["symbol"]] for row in both]
-        trues, reverses = ([(row == sign).sum(axis=1) for row in met] for sign in (1, -1))
+        symbols = [row[columns["symbol"]] for row in both]
+        trues, reverses = ([(row == sign).sum(axis=1) for row in symbols] for sign in (1, -1))
         return np.stack(trues, axis=1), np.stack(reverses, axis=1)
 
 

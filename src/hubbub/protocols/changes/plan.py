@@ -51,8 +51,6 @@ def query_error(
 
     Parameters
     ----------
-    stream, n
-        The stream, and how many devices there are.
     queries
         The queries, as of `Sao2`.
     changed

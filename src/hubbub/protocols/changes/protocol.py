@@ -36,13 +36,6 @@ class Horizon:
 
     The reports of different levels come from different devices. So a range has an interval of its own, from the
     coefficients of the nodes that it is made of: it is narrower than intervals of steps that are added up.
-
-    Parameters
-    ----------
-    stream
-        The mechanism of the reports.
-    answers
-        The object that gathers the counts.
     """
 
     remembered = ("step", "enrolled", "heard", "due", "came")
@@ -204,14 +197,8 @@ def change_protocol(
 
     Parameters
     ----------
-    stream
-        The mechanism of the reports.
     first
         The step of the collection that is step 1 of the protocol: horizons are counted in the collection's steps.
-    view
-        What devices look at of their value.
-    memory
-        Where counts are kept from step to step.
     answers
         The object that gathers the counts. A caller who passes one can ask it for other sums, at any time.
     """

@@ -92,10 +92,6 @@ def sensitivity_threshold(sigma: float, candidates: float, n: int, false_positiv
     ----------
     sigma
         The standard deviation of the estimate from one report; that from n reports is sigma / sqrt(n).
-    candidates
-        How many candidates are tested.
-    n
-        How many reports there are.
     false_positives
         How many candidates that nobody has are expected above the share.
 

@@ -150,12 +150,6 @@ class PrefixPlan:
 
     Parameters
     ----------
-    encoding
-        How values are encoded as strings of bits.
-    k
-        How many values are searched for.
-    epsilon
-        What one report spends; each device makes one.
     query_limit
         How many candidates may be tested in all groups together.
     branching

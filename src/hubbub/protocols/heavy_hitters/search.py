@@ -41,8 +41,6 @@ class PrefixSearch(Count):
         How many bits the prefixes have; 0 to search all strings, with the one prefix 0.
     most
         How many strings are returned.
-    encoding
-        How values are encoded.
     """
 
     known: int

@@ -26,8 +26,6 @@ class KnownShare(NamedTuple):
 
     Parameters
     ----------
-    share, variance, group
-        The estimate, its variance, and the group of people.
     factor
         By which the share is multiplied to correct it on average, where it is too small.
     most
@@ -88,8 +86,6 @@ def association_rules(
         The known shares, of the itemsets and of their parts.
     sets
         The itemsets to divide; a set of one item gives no rule.
-    level
-        The confidence level of each interval.
 
     References
     ----------
@@ -167,8 +163,6 @@ class Findings:
 
     Parameters
     ----------
-    k
-        How many items and itemsets are shown.
     items, itemsets
         The candidates with their shares; None if there are no estimates.
     smallest_named_share
@@ -176,8 +170,6 @@ class Findings:
         an item cannot be told from noise. 0 if all items were candidates.
     reports, people
         How many people answered, and the estimated size of the population.
-    stopped
-        Why the study ended early.
     """
 
     k: int

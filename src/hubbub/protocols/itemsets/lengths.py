@@ -39,8 +39,6 @@ def guess_itemsets(shares: Mapping[int, float], *, most: int, largest: int, top:
         The estimated share of each item, by its code.
     most
         How many itemsets to return, if there are enough.
-    largest
-        The most items that an itemset may have.
     top
         The normalised share of the most frequent item.
 
@@ -97,8 +95,6 @@ class LengthShares:
 
     Parameters
     ----------
-    shares
-        The share of each length.
     known
         Which shares were estimated; the others were extrapolated.
 
@@ -180,8 +176,6 @@ def significant_lengths(
 
     Parameters
     ----------
-    estimate
-        The share of each length, from 0 on.
     variance
         The variance of the estimate of a share that is 0.
     longest

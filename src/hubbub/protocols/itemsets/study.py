@@ -114,8 +114,6 @@ def mine(
 
     Parameters
     ----------
-    domain
-        The sets that people hold: a `Sets`.
     epsilon
         What one report spends; a device makes one in a run.
     k

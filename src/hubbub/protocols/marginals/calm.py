@@ -57,10 +57,6 @@ class CALM:
 
     Parameters
     ----------
-    epsilon
-        What a person's report spends.
-    sizes
-        How many values each attribute has.
     marginals
         The attributes of each marginal that people report on; every attribute is in at least one. `planned` chooses
         them.
@@ -158,14 +154,8 @@ def release_marginals(
     ----------
     records
         A row for each person, with a code for each attribute.
-    sizes
-        How many values each attribute has.
-    epsilon
-        What a person's report spends.
     k
         The number of attributes of the marginals that the error is minimised for; others can be estimated too.
-    rng
-        The randomness.
     theta
         As of `plan_marginals`.
     choice
@@ -199,8 +189,6 @@ class ReconstructionError:
         0. It is for marginals with as many attributes as people reported on; larger marginals may have larger errors.
     stderr
         The standard error of the mean, from how the marginals differ; infinite for a single marginal.
-    marginals
-        How many marginals were left out.
     """
 
     squared: float
@@ -220,10 +208,6 @@ def measured_reconstruction(
     ----------
     estimates
         Unbiased estimates by attributes, as `CALM.unbiased` gives.
-    sizes
-        How many values each attribute has.
-    most
-        The most marginals that are left out.
     """
     known = check_sizes(sizes)
     differences: list[float] = []

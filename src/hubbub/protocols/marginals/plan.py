@@ -38,14 +38,8 @@ def covering_design(attributes: int, covered: int, size: int, most: int) -> tupl
 
     Parameters
     ----------
-    attributes
-        How many attributes there are.
     covered
         The number of attributes of which any choice must be together in one set.
-    size
-        How many attributes a set has.
-    most
-        The most sets that the design may have.
     """
     check_integer("attributes", attributes, 1)
     check_integer("covered", covered, 1, attributes)
@@ -161,8 +155,6 @@ class MarginalPlan:
 
     Parameters
     ----------
-    marginals
-        The attributes of each marginal.
     noise, sampling
         The expected sums of squared errors of a k-way marginal: k times Eq 6.4, and Eq 6.5.
     covers
@@ -176,7 +168,6 @@ class MarginalPlan:
 
     @property
     def t(self) -> int:
-        """How many marginals there are."""
         return len(self.marginals)
 
     @property
@@ -195,12 +186,6 @@ def plan_marginals(
 
     Parameters
     ----------
-    n
-        How many people will report.
-    sizes
-        How many values each attribute has.
-    epsilon
-        What a report spends.
     k
         The number of attributes of the marginals that will be asked for.
     theta
@@ -280,8 +265,6 @@ def plan_named(
     ----------
     n, sizes, epsilon, theta, most
         As of `plan_marginals`.
-    named
-        The attributes of each marginal that is asked for.
     """
     largest = sorted(view for view in set(named) if not any(set(view) < set(other) for other in named))
     k = max(map(len, largest))

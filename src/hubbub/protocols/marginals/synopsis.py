@@ -36,8 +36,6 @@ def maximum_entropy(marginals: Mapping[Attributes, Floats], shape: Sequence[int]
     ----------
     marginals
         Shares of at least 0, by the axes of the table; each attribute is an axis.
-    shape
-        The shape of the table.
     """
     axes = tuple(range(len(shape)))
     table = np.full(tuple(shape), 1.0 / np.prod(shape))
@@ -70,8 +68,6 @@ class ReconstructedMarginal(Estimate):
         For each part, the share at every cell of this marginal, and its standard error.
     lower
         The lower bound of every cell, and an upper bound on its standard error.
-    parts
-        The attributes of the parts.
     """
 
     upper: Floats = field(default_factory=lambda: np.zeros((2, 0, 0)), repr=False)
@@ -91,10 +87,6 @@ class ReconstructedMarginal(Estimate):
 
         Parameters
         ----------
-        value
-            The shares of all cells.
-        parts
-            The axes of the table that each part has.
         known
             The unbiased estimates of the parts, and of the marginals of the axes that a part has in common with earlier
             parts.
@@ -104,8 +96,8 @@ class ReconstructedMarginal(Estimate):
 
         def at_cells(part: Attributes, numbers: Floats) -> Floats:
             table = numbers.reshape([shape[axis] for axis in part])
-            others = tuple(axis for axis in range(len(shape)) if axis not in part)
-            return np.broadcast_to(np.expand_dims(table, others), shape).ravel()
+            other_axes = tuple(axis for axis in range(len(shape)) if axis not in part)
+            return np.broadcast_to(np.expand_dims(table, other_axes), shape).ravel()
 
         upper = np.array([[at_cells(part, known[part].value), at_cells(part, known[part].stderr)] for part in parts])
         least, error = upper[0]
@@ -147,8 +139,6 @@ class Synopsis:
     estimates
         By the attributes of each marginal, the unbiased estimate of the shares of its cells, with its noise; the last
         attribute varies fastest. Variances include noise and sampling.
-    sizes
-        How many values each attribute has.
     """
 
     def __init__(self, estimates: Mapping[Attributes, Estimate], sizes: Sequence[int]) -> None:
@@ -198,8 +188,6 @@ class Synopsis:
 
         Parameters
         ----------
-        wanted
-            The attributes.
         sets
             Weights of the cells of their marginal, a row for each sum that is estimated; each cell unless given.
         """

@@ -26,12 +26,8 @@ class Partition:
 
     Parameters
     ----------
-    dimension
-        The values and their hierarchy.
     starts
         The first value of each interval, in order; the first of them is 0.
-    levels
-        The level of each interval.
     """
 
     dimension: Dimension
@@ -109,7 +105,6 @@ class GrownHierarchy(IntervalMechanism):
 
     @property
     def dimension(self) -> Dimension:
-        """The one dimension."""
         return self.dimensions[0]
 
     @property
@@ -187,8 +182,6 @@ class AdaptiveHierarchy:
         What a person's report may spend; everybody answers in one round.
     dimensions
         The one private dimension, with an order.
-    n
-        How many people are expected.
 
     References
     ----------
@@ -263,7 +256,7 @@ class Growth:
 
     def __init__(self, mechanism: AdaptiveHierarchy) -> None:
         self._mechanism = mechanism
-        self._asked: list[Partition] = []
+        self._partitions: list[Partition] = []
         self.partition = mechanism.first
         """The intervals that the next round reports on."""
         self._sums = np.zeros(len(self.partition))
@@ -272,8 +265,8 @@ class Growth:
     def add(self, supports: Ints, n: int) -> None:
         """Add the supports of the intervals among the n reports of a round, and cut the intervals that are worth it."""
         partition = self.partition
-        self._asked.append(partition)
-        if n == 0 or len(self._asked) == self._mechanism.rounds:
+        self._partitions.append(partition)
+        if n == 0 or len(self._partitions) == self._mechanism.rounds:
             return
         oracle = self._mechanism.oracle(partition)
         moments = oracle.moments()
@@ -288,7 +281,7 @@ class Growth:
 
     def grown(self) -> GrownHierarchy:
         """The hierarchy of the partitions that were asked for so far."""
-        return GrownHierarchy(self._mechanism.epsilon, self._mechanism.dimensions, tuple(self._asked))
+        return GrownHierarchy(self._mechanism.epsilon, self._mechanism.dimensions, tuple(self._partitions))
 
 
 class AdaptiveTable:

@@ -59,7 +59,6 @@ class CellSum:
 
     @property
     def cells(self) -> int:
-        """How many cells the sum has."""
         return sum(term.cells.size for term in self.terms)
 
 
@@ -147,10 +146,6 @@ class SumVariance:
 
     Parameters
     ----------
-    n
-        How many people there are.
-    squares
-        The sum of their squared measures.
     known
         The multiple of the known total that the query adds.
     divided

@@ -26,8 +26,6 @@ class Dimension:
 
     Parameters
     ----------
-    size
-        How many values there are.
     widths
         How many values an interval of each level holds, root first. The root's width is the size. Each further width
         divides the width before it; the last interval of a level may be shorter.

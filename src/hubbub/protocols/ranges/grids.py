@@ -45,8 +45,6 @@ class HDG:
 
     Parameters
     ----------
-    epsilon
-        What a person's report may spend.
     dimensions
         The private dimensions. Those without levels between root and values are categorical, and never coarsened.
     n

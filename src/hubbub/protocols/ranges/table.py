@@ -155,8 +155,6 @@ class RangeTable:
 
     Parameters
     ----------
-    mechanism, reports
-        How people reported, and their reports.
     measures
         Measures by name, with a number for each person (row).
     most_kept
@@ -207,8 +205,6 @@ class RangeTable:
 
         Parameters
         ----------
-        query
-            The box and the measure.
         consistent
             Whether the answer is by least squares over all levels, given the total. The error is smaller, but the first
             such query counts every cell of every level.

@@ -33,8 +33,6 @@ class Sao2:
         What a device may spend, over all steps together.
     dimension
         How many entries the vectors have: 1 for on and off, the number of items of sets, the number of categories.
-    steps
-        How many steps there are.
     changes
         How many changes of entries a device may report; after that it treats its value as constant.
     one

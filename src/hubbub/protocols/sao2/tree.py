@@ -52,7 +52,6 @@ class Tree:
 
     @property
     def levels(self) -> int:
-        """How many levels there are."""
         return len(self.nodes)
 
     def span(self, level: int) -> int:
@@ -129,8 +128,6 @@ class Pooled:
 
     Parameters
     ----------
-    tree
-        The tree.
     variances
         The variance of a residue's estimate at each level, up to a common factor; infinite if nobody reports on a
         level.

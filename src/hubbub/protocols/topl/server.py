@@ -38,8 +38,6 @@ class ToPL:
         How many devices report for the search of the threshold (the paper's m).
     max_range
         How many values a range that is summed later has at most (the paper's r).
-    every
-        How many values a step has.
 
     References
     ----------
@@ -78,8 +76,6 @@ class ToPLServer:
 
     Parameters
     ----------
-    settings
-        What devices are asked.
     state
         The `state` of an earlier server, to go on from; None to begin anew.
     """

@@ -75,22 +75,16 @@ def topl(
 
     Parameters
     ----------
-    epsilon
-        What a report may spend.
     most
         The largest number; larger values count as `most`.
     r
         How many steps the longest range has.
-    first
-        How many steps at the beginning only search.
     every
         The number of steps after which the threshold is updated; 0 means never.
     aside
         The share of the devices that goes on searching, if the threshold is updated.
     reach
         How many values the longest range has; 0 means r times the number of reports in a step of the search.
-    memory
-        Where state is kept from step to step.
     """
     for name, value, least in (("r", r, 1), ("first", first, 1), ("every", every, 0), ("reach", reach, 0)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:

@@ -81,8 +81,8 @@ def people_above(wave: SquareWave, view: Binned, sketch: Sketch) -> tuple[Floats
     body = np.linspace(1.0, start, _BODY + 1)
     tail = start * 0.5 ** (np.arange(_HALVINGS * _STEPS + 1) / _STEPS)
     normal = NormalDist().inv_cdf
-    others = (*(times * start for times in APART), MEDIAN)
-    slope = min((quantiles(start) - quantiles(other)) / (normal(other) - normal(start)) for other in others)
+    starts = (*(times * start for times in APART), MEDIAN)
+    slope = min((quantiles(start) - quantiles(other)) / (normal(other) - normal(start)) for other in starts)
     above = np.array([normal(start) - normal(float(share)) for share in np.sqrt(tail[1:] * tail[:-1])])
     logs = np.concatenate([quantiles((body[1:] + body[:-1]) / 2), quantiles(start) + slope * above])
     shares = -np.diff(np.concatenate([body, tail[1:-1], [0.0]]))

@@ -88,7 +88,6 @@ class View:
         return 0
 
     def spec(self) -> dict[str, Json]:
-        """The view as JSON."""
         return {"kind": type(self).__name__.lower(), **asdict(self)}  # type: ignore[call-overload]
 
     @staticmethod

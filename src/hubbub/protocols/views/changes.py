@@ -26,14 +26,6 @@ class Changes(View):
 
     Parameters
     ----------
-    span
-        How many steps a node has.
-    steps
-        How many steps there are.
-    dimension
-        How many entries the vector has.
-    changes
-        How many changes a device may report.
     one
         Whether the value is one of `dimension` categories, given by its number: one entry is 1, and none before the
         first. A number out of range means that nothing was recorded, and the last category stays.

@@ -114,13 +114,9 @@ class FieldBits:
 
     Parameters
     ----------
-    field
-        The field.
     reads
         "bit": one entry, whether the code is 1. "code": an entry for each code. "items": an entry for each item of a
         set. Where nothing was recorded, all entries are 0.
-    entries
-        How many entries there are.
     """
 
     field: str

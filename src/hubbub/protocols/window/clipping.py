@@ -260,15 +260,15 @@ def _clipped_away(
 
     `own` is the estimate of the step's clipped mean; with it, and what this step loses, there is the whole mean.
     """
-    together = recent.shares
-    if together is None:
+    combined = recent.shares
+    if combined is None:
         return {}
     times = [f"above {threshold:.4g}, {time}" for time in ("this step", f"the last {recent.length} steps")]
     above = (edges[:-1] >= threshold).astype(float)
     lost = None if shares is None else _lost(shares, edges, threshold)
     estimates = {
-        ABOVE: _both(None if shares is None else shares.linear(above), together.linear(above), times),
-        LOST: _both(lost, _lost(together, edges, threshold), times),
+        ABOVE: _both(None if shares is None else shares.linear(above), combined.linear(above), times),
+        LOST: _both(lost, _lost(combined, edges, threshold), times),
     }
     if own is not None and shares is not None:
         estimates[WHOLE] = _lost(shares, edges, threshold, own)

@@ -72,7 +72,6 @@ class AlarmEvent(ApiBody):
     baseline: float | None
 
     def to_json(self) -> dict[str, Json]:
-        """The event as JSON."""
         return dict(msgspec.to_builtins(self))
 
 
@@ -133,8 +132,6 @@ class Alarms:
     ----------
     collections, store
         The collections that are served, and the store.
-    plans
-        The alarms of each collection, by its name.
     """
 
     def __init__(self, collections: Sequence[Collection], store: Store, plans: Mapping[str, AlarmPlan]) -> None:

@@ -97,12 +97,8 @@ def make_backup(store: str, reports: Path, target: Path) -> Manifest:
 
     Parameters
     ----------
-    store
-        The URL of the store.
     reports
         The folder of its single reports; it need not exist if the store names none.
-    target
-        The new folder.
     """
     if os.path.lexists(target):
         raise BackupRefused(f"{target}: there already; a backup is a new folder")

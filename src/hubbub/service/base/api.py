@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from hubbub.authoring.coalitions import Coalition
 from hubbub.core.estimate import Bias
-from hubbub.questions.base import Shape
+from hubbub.questions.shape import Shape
 from hubbub.service.base.limits import Reason
 
 Natural = Annotated[int, Meta(ge=0)]

@@ -125,8 +125,6 @@ class Quota:
         Reports per second, in the long run.
     burst
         Reports at once.
-    clock
-        The time.
     most
         The most buckets. Beyond it, the bucket that was used longest ago is forgotten, which fills it.
     """

@@ -71,8 +71,6 @@ class Belief:
     ----------
     trusted
         The time that the collector uses, in Unix seconds.
-    wall, since_boot, boot
-        The last reading.
     lived
         Seconds that were observed to pass, over all boots: the scale of `Jump.at` and `Doubt.since`.
     tied
@@ -100,8 +98,6 @@ def believe(before: Belief | None, reading: ClockReading, *, hold: float, tolera
     ----------
     before
         The belief before; None if nothing is known: then wall time is believed.
-    reading
-        The clocks now.
     hold
         Seconds for which a jump is held in doubt.
     tolerance
@@ -229,12 +225,8 @@ class TrustedClock:
 
     Parameters
     ----------
-    stored
-        The stored value of `record`.
     hold
         Seconds for which a jump is held in doubt; 0 believes every jump at once.
-    read
-        Reads the machine's clocks.
     """
 
     def __init__(

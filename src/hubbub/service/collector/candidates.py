@@ -11,9 +11,9 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.protocols.changes.protocol import Horizon
 from hubbub.protocols.driver import MAIN, Release
-from hubbub.questions.base import Shape
 from hubbub.questions.collection import Collection
 from hubbub.questions.group_numbers import breakdown_name
+from hubbub.questions.shape import Shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.service.base.api import ApiBody, CandidatesBody, DifferenceBody, EstimateBody, Natural, Numbers, Positive
 from hubbub.service.collector.collector import Collector
@@ -63,16 +63,8 @@ def ask_kept(
 
     Parameters
     ----------
-    store, archive
-        The collector's store and folder of reports.
-    collection, question
-        A question that keeps its reports.
     candidates
         Texts of an open field, names of a categorical one, codes of any other.
-    first, last
-        The first and the last step.
-    level
-        The confidence level of the intervals.
     """
     if not 1 <= len(candidates) <= MOST_CANDIDATES:
         raise InvalidValue("candidate", len(candidates), f"from 1 to {MOST_CANDIDATES} of them")
@@ -110,20 +102,20 @@ def ask_kept(
         time=0.0,
         minimum_batch=collection.minimum_batch,
     )
-    told = told_release(row, level=level)
+    body = told_release(row, level=level)
     return CandidatesBody(
         question=question,
         first=first,
         last=last,
-        n=told.n,
-        bias=told.bias,
-        labels=told.labels,
-        value=told.value,
-        variance=told.variance,
-        low=told.low,
-        high=told.high,
+        n=body.n,
+        bias=body.bias,
+        labels=body.labels,
+        value=body.value,
+        variance=body.variance,
+        low=body.low,
+        high=body.high,
         level=level,
-        withheld=told.withheld,
+        withheld=body.withheld,
     )
 
 
@@ -143,14 +135,8 @@ def range_of_steps(
 
     Parameters
     ----------
-    collector
-        The collector.
-    collection, question
-        A question whose devices enrol for a horizon.
     first, last
         The first and the last step; by default the beginning of the horizon, and its last released step.
-    level
-        The confidence level of the interval.
     """
     asked, place = collection.questions[question], (collection.name, question)
     horizon = asked.released_horizon()
@@ -201,21 +187,7 @@ def range_body(
     minimum_batch: int,
     level: float = 0.95,
 ) -> RangeBody:
-    """A range of steps from what a horizon has gathered.
-
-    Parameters
-    ----------
-    horizon
-        What the releases of the horizon told.
-    first, last, begins
-        The first and the last step, and the step at which the horizon begins.
-    labels, question
-        The names of the shares, and of the question.
-    minimum_batch
-        How many reports are needed.
-    level
-        The confidence level of the interval.
-    """
+    """A range of steps from what a horizon has gathered."""
     steps, at = last - first + 1, (first - begins + 1, last - begins + 1)
     total, bias = replace(horizon.range(*at), labels=labels), horizon.bias(*at) / steps
     mean = Estimate(total.value / steps, total.variance / steps**2, total.n, bias=total.bias, labels=labels)
@@ -225,7 +197,7 @@ def range_body(
     if row.withheld is None and not np.isfinite(total.variance).all():
         few = f"on a level that is needed, fewer than {minimum_batch:,} reports came at the end of an interval"
         row = row._replace(withheld=few)
-    told = told_release(row, level=level)
+    body = told_release(row, level=level)
     return RangeBody(
         question=question,
         first=first,
@@ -234,8 +206,8 @@ def range_body(
         as_of=as_of,
         level=level,
         population=population,
-        mean=told.estimates["mean"],
-        sum=told.estimates["mean" if row.withheld else "sum"],
+        mean=body.estimates["mean"],
+        sum=body.estimates["mean" if row.withheld else "sum"],
         due=int(horizon.due.sum()),
         came=int(horizon.came.sum()),
         lost=None if row.withheld else [off if math.isfinite(off) else None for off in bias.tolist()],
@@ -253,10 +225,6 @@ def group_difference(
         The release, and the shape of the question's answers.
     by
         The field that makes the groups; by default the first one.
-    of, minus
-        The names of the two groups.
-    level
-        The confidence level of the intervals.
     """
     if not shape.groups:
         raise InvalidValue("question", row.question, "a question whose answers are by group")
@@ -269,10 +237,10 @@ def group_difference(
             raise InvalidValue(name, group, f"one of {', '.join(groups[:20])}")
     if of == minus:
         raise InvalidValue("minus", minus, f"another group than {of}")
-    told = told_release(row, level=level)
-    estimate: EstimateBody | None = told
+    body = told_release(row, level=level)
+    estimate: EstimateBody | None = body
     if field != next(iter(shape.groups)):
-        estimate = told.estimates.get(breakdown_name(field, main=False))
+        estimate = body.estimates.get(breakdown_name(field, main=False))
     withheld = row.withheld if estimate is None or estimate.withheld is None else estimate.withheld
     ratios = None if estimate is None else told_ratios(estimate)
     answer = DifferenceBody(

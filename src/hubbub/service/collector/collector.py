@@ -52,21 +52,13 @@ class Collector:
     ----------
     collections
         The collections to serve. A version never changes: a changed collection has a higher version.
-    store
-        The store of all state.
     clock
         The time. What a `TrustedClock` believes is stored, and nothing is deleted by a time that it doubts.
-    keys
-        The keys that sign documents.
-    limits
-        How much is taken, of what size and how fast.
     rng
         Randomness for the secret order of ids in memory.
     archive
         The folder that single reports are moved to once their ask is closed, if a question keeps them; without it they
         stay in the store.
-    alarms
-        The alarms of each collection, by its name.
     onion_key
         The key that decrypts the innermost layer of shuffled reports; needed if a collection has shufflers.
     homomorphic_key

@@ -13,7 +13,7 @@ from hubbub.core.reports import Floats, Ints, Reports
 from hubbub.mechanisms.frequency.bundle import bundled
 from hubbub.mechanisms.frequency.measured import MEASURES, Measured
 from hubbub.protocols.ranges.hierarchy import LevelReports
-from hubbub.protocols.statistic import STEP
+from hubbub.protocols.steady import STEP
 from hubbub.questions.collection import Collection
 from hubbub.service.kept.archive import Archive, reports_to, unpack
 from hubbub.service.store.base import ClosedAsk

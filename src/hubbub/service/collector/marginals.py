@@ -60,19 +60,7 @@ class RecordsBody(ApiBody):
 def marginal_body(
     released: FieldMarginals, fields: Sequence[str], *, question: str, step: int, level: float = 0.95
 ) -> MarginalBody:
-    """The marginal of some fields, with intervals where devices reported on all of them together.
-
-    Parameters
-    ----------
-    released
-        The release.
-    fields
-        The names of the fields.
-    question, step
-        What was released, and when.
-    level
-        The confidence level of the intervals.
-    """
+    """The marginal of some fields, with intervals where devices reported on all of them together."""
     places, estimate = released.places(fields), released.marginal(fields)
     ends = [end.tolist() for end in estimate.interval(level)]
     known = not isinstance(estimate, ReconstructedMarginal)

@@ -47,8 +47,6 @@ class Writer:
 
     Parameters
     ----------
-    collector
-        The collector that counts the frames.
     on_failure
         Called once, from the writer's thread, with an error that stops the collector.
     """

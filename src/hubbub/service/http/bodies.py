@@ -100,5 +100,4 @@ class JsonAnswer(Response):
     media_type = "application/json"
 
     def render(self, content: ApiBody) -> bytes:
-        """The body as JSON."""
         return encode(content)

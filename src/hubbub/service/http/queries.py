@@ -202,11 +202,11 @@ class Queries:
         collection, question = self._question(request)
         if collection.questions[question].shape().form != "marginals":
             raise Problem(404, "not_found", f"the answers to {question} are no marginals")
-        told = told_release(self._row(request, collection, question))
-        released = released_marginals(collection.questions[question], told)
+        body = told_release(self._row(request, collection, question))
+        released = released_marginals(collection.questions[question], body)
         if released is None:
-            raise Problem(409, "withheld", told.withheld or "nobody answered")
-        return question, told.step, released
+            raise Problem(409, "withheld", body.withheld or "nobody answered")
+        return question, body.step, released
 
     def _row(self, request: Request, collection: Collection, question: str) -> ReleaseRow:
         """The release of the step that a request names, or the latest."""

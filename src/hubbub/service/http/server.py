@@ -72,8 +72,6 @@ def create_app(service: Service, tokens: Tokens, *, routes: Sequence[BaseRoute] 
     ----------
     service
         The service; it starts and stops with the application.
-    tokens
-        The tokens that may read results.
     routes
         Additional routes, such as those of a dashboard.
     """

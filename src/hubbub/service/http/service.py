@@ -78,8 +78,6 @@ class Service:
 
     Parameters
     ----------
-    collector
-        The collector.
     on_failure
         Called in the event loop with an error that stops the collector.
     webhooks

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hubbub.core.errors import MissingDependency
-from hubbub.protocols.statistic import STEP
+from hubbub.protocols.steady import STEP
 from hubbub.service.collector.collector import Collector
 from hubbub.service.collector.kept_table import asks_of_steps, kept_table, step_of
 from hubbub.service.http.problems import Problem
@@ -36,13 +36,6 @@ _LAST_STEP = 1 << 62
 
 class TableQueries:
     """Answers SQL queries over the tables of a collector. A query reuses counts of earlier ones over the same steps.
-
-    Parameters
-    ----------
-    collector
-        The collector with the reports.
-    seconds
-        Seconds after which a query is stopped.
 
     Example:
         >>> from hubbub.service.collector.collector import example_collector
@@ -167,8 +160,8 @@ class TableQueries:
     def _askable(self, name: str, question: str, first: int | None, last: int | None) -> AskableTable:
         """What the steps from `first` to `last` can be asked; of marginals, their latest release."""
         served = self._collector.collections[name]
-        asked = served.questions[question]
-        if asked.shape().form != "marginals":
+        question_object = served.questions[question]
+        if question_object.shape().form != "marginals":
             return self._engine(name, question, first, last)
         from hubbub.query.marginal_engine import MarginalEngine
 
@@ -176,11 +169,11 @@ class TableQueries:
         rows = self._collector.releases(name, question, **steps, most=1)
         if not rows:
             raise Problem(404, "not_found", f"{question} has no such release yet")
-        told = told_release(rows[0])
-        released = released_marginals(asked, told)
+        body = told_release(rows[0])
+        released = released_marginals(question_object, body)
         if released is None:
-            raise Problem(409, "withheld", told.withheld or "nobody answered")
-        return MarginalEngine(released, asked.setting.domains, question)
+            raise Problem(409, "withheld", body.withheld or "nobody answered")
+        return MarginalEngine(released, question_object.setting.domains, question)
 
     def _engine(self, name: str, question: str, first: int | None, last: int | None) -> QueryEngine:
         from hubbub.query.engine import QueryEngine

@@ -115,10 +115,6 @@ class Admission:
 
     Parameters
     ----------
-    served
-        The collections that are served.
-    store, board
-        The collector's store and open asks.
     limits, clock
         The largest body, and how many reports per second are taken.
     onion_key, homomorphic_key

@@ -61,12 +61,6 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
 
     Parameters
     ----------
-    frames
-        The requests, in order of arrival.
-    board
-        The asks.
-    now
-        The time of arrival of all of them.
     knows
         Whether an ask that is not on the board was ever published, by collection and name.
     """

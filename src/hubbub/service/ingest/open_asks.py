@@ -116,7 +116,6 @@ class OpenAsk:
 
     @property
     def question(self) -> str:
-        """The question that is asked."""
         return self.name.question
 
     @property
@@ -221,7 +220,6 @@ class Board:
         return [ask for place in places if (ask := self.find(place)) is not None]
 
     def of(self, collection: str, question: str) -> list[OpenAsk]:
-        """The asks of a question."""
         return list(self._of.get(collection, {}).get(question, {}).values())
 
     def of_collection(self, collection: str) -> list[OpenAsk]:
@@ -229,7 +227,6 @@ class Board:
         return [ask for asks in list(self._of.get(collection, {}).values()) for ask in list(asks.values())]
 
     def ids_held(self) -> int:
-        """How many ids are held."""
         return self._held
 
     def room(self, ask: OpenAsk) -> int:

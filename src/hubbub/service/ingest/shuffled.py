@@ -74,8 +74,8 @@ def open_shuffled(
     mechanism = ask.ask.mechanism
     check_batch(batch, route, len(route.shufflers), mechanism.report_bytes)
     own = frozenset(checks)
-    others = [onion for onion in batch.onions if onion not in own]
-    peeled = peel(others, key, layer_name(batch.name, ask.ask), place=len(route.shufflers))
+    onions = [onion for onion in batch.onions if onion not in own]
+    peeled = peel(onions, key, layer_name(batch.name, ask.ask), place=len(route.shufflers))
     reports, readable = ask.opener.open_each(peeled.inside)
     people = len(reports) - batch.fakes
     if people < route.least:
@@ -113,10 +113,6 @@ def make_checks(
 
     Parameters
     ----------
-    collection, answer, ask
-        The ask that the uploads answer.
-    count
-        How many uploads to make.
     rng
         The source of randomness; a secure one, except in tests.
     """

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hubbub.backends import LOCAL
-from hubbub.backends.report_files import SketchKey, archive_table, archived_reports, head_of
+from hubbub.backends.report_files import SketchKey, archive_table, head_of
+from hubbub.backends.report_rows import archived_reports
 from hubbub.core.errors import DecodeError, HubbubError, InvalidValue, needs
 from hubbub.core.estimate import Estimate
 from hubbub.core.reports import Reports

@@ -62,7 +62,6 @@ class KnownVersions:
         return self._of.get(name, [])
 
     def document(self, row: CollectionRow) -> Document:
-        """The document of a version."""
         if row.id not in self._documents:
             self._documents[row.id] = COLLECTION.upgrade(json.loads(row.spec))
         return self._documents[row.id]
@@ -274,8 +273,6 @@ class Studies:
 
     Parameters
     ----------
-    collections
-        The collections that are served.
     store, versions
         The store, which knows every run that was ever begun, and the versions of all collections.
     outdated

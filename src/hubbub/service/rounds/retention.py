@@ -122,8 +122,6 @@ def expired(
 
     Parameters
     ----------
-    store, board, runs
-        The collector's state.
     studies, set_aside
         The schedules of the studies, and of the questions that were set aside, by collection id and question.
     unserved

@@ -48,16 +48,12 @@ class Rounds:
     ----------
     collections, store, rng, archive
         As of `Collector`.
-    versions
-        All versions of all collections.
     outdated
         The ids of earlier versions of the collections.
     ceilings
         How many reports the board takes.
     on_release
         Called once with each release, before it is stored.
-    watchdog
-        Is told which question's code runs.
     first
         What the first tick's changes begin with: new versions are stored with what they ask first, or not at all.
     """
@@ -236,8 +232,8 @@ class Rounds:
             self._swept = now
             streams = self.failed.keys() - self._studies.schedules.keys()
             set_aside = {place: Schedule(self._served[place[0]], place[1]) for place in streams}
-            others = [row for row in self._versions.rows if row.id not in self._served]
-            unserved = {row: self._versions.document(row) for row in others if self._store.holds_any(row.id)}
+            outdated = [row for row in self._versions.rows if row.id not in self._served]
+            unserved = {row: self._versions.document(row) for row in outdated if self._store.holds_any(row.id)}
             options: dict[str, Any] = {"set_aside": set_aside, "unserved": unserved, "now": now}
             changes.expired += expired(self._store, self.board, self._runs, self._studies.schedules, **options)
 

@@ -49,15 +49,7 @@ def _refuse_weaker(new: Collection, old: Collection) -> None:
 
 
 class VersionHistory:
-    """Through which versions each question went on. A series ends where a version changes what the question asks.
-
-    Parameters
-    ----------
-    collections
-        The collections that are served, by name.
-    store, versions
-        The store, and every version that is in it.
-    """
+    """Through which versions each question went on. A series ends where a version changes what the question asks."""
 
     def __init__(self, collections: Mapping[str, Collection], store: Store, versions: KnownVersions) -> None:
         self._collections, self._store, self._versions = collections, store, versions
@@ -83,20 +75,20 @@ class VersionHistory:
     def _series(self, name: str, question: str) -> list[list[Collection]]:
         if (name, question) in self._all:
             return self._all[name, question]
-        found: list[list[Collection]] = []
+        series: list[list[Collection]] = []
         for version in (*self._earlier(name), self._collections[name]):
             served = version is self._collections[name]
             if question not in version.questions:
                 continue
             if not served and self._store.last_step(version.collection_id, question) is None:
                 continue
-            if found and difference(found[-1][-1], version, question) is None:
-                found[-1].append(version)
+            if series and difference(series[-1][-1], version, question) is None:
+                series[-1].append(version)
             else:
-                found.append([version])
-        if found:  # anyone may ask for any name
-            self._all[name, question] = found
-        return found
+                series.append([version])
+        if series:  # anyone may ask for any name
+            self._all[name, question] = series
+        return series
 
     def _earlier(self, name: str) -> list[Collection]:
         if name not in self._read_versions:  # when it is first asked for: compiling many versions takes a while

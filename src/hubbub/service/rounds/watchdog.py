@@ -60,8 +60,6 @@ class Watchdog:
     ----------
     limit
         Seconds that a call may take before the process ends.
-    end
-        Ends the process with an exit code, at once.
     """
 
     def __init__(self, limit: float = LIMIT, end: Callable[[int], None] = os._exit) -> None:
@@ -161,7 +159,7 @@ class Watchdog:
         self._thread, self._deadline = None, math.inf
 
     def _run(self) -> None:
-        lasted, quiet, told = 0.0, 0.0, False
+        lasted, quiet, reported = 0.0, 0.0, False
         call, turn, now = self._call, self._turn, time.monotonic()
         while not self._stopping.wait(_LOOK):
             self._arm(self._limit + _MARGIN)
@@ -170,9 +168,9 @@ class Watchdog:
             last_call, call, last_turn, turn = call, self._call, turn, self._turn
             lasted = lasted + passed if call is not None and call is last_call else 0.0
             quiet = quiet + passed if turn is not None and turn == last_turn else 0.0
-            if told != (quiet > SILENT):
-                told = not told
-                if told:
+            if reported != (quiet > SILENT):
+                reported = not reported
+                if reported:
                     log("writer stuck", level=logging.ERROR, doing=self._doing(call), limit=self._limit)
                 else:
                     log("writer goes on", level=logging.WARNING)

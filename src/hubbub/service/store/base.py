@@ -108,7 +108,6 @@ class AskToArchive(NamedTuple):
 
     @property
     def mechanism(self) -> ReportFormat:
-        """The mechanism of the reports."""
         return Ask.from_spec(json.loads(self.spec)).mechanism
 
 

@@ -374,7 +374,6 @@ class ProtocolReader(SqlReader):
         return [CountRow(*row) for row in rows]
 
     def release(self, collection: str, question: str, step: int, number: int = 0) -> ReleaseRow | None:
-        """One release of a step."""
         rows = self._read(
             f"SELECT {_RELEASE} FROM releases WHERE collection = ? AND question = ? AND step = ? AND number = ?",  # noqa: S608 - constants
             collection,

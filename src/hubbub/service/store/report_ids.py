@@ -263,8 +263,6 @@ class ReportIds:
 
     Parameters
     ----------
-    rng
-        Draws the secret keys of the index.
     read
         Reads full pages from the store by their numbers.
     """

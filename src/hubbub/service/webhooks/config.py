@@ -65,8 +65,6 @@ class Webhook:
         An http or https address.
     secrets
         The keys of the signatures: each delivery is signed with every one.
-    timeout
-        Seconds that a delivery may take.
     collections
         The collections whose alarms are sent; empty for all.
     secret_file

@@ -92,8 +92,6 @@ class WebhookSender:
     ----------
     webhook, collector
         The receiver, and the collector with the events.
-    clock
-        The time in the headers of deliveries.
     """
 
     def __init__(self, webhook: Webhook, collector: Collector, clock: Callable[[], float] = time.time) -> None:

@@ -1,1 +1,0 @@
-"""Amplification by shuffling: the central guarantee of reports that cannot be linked to their senders."""
