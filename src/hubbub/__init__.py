@@ -81,6 +81,8 @@ if TYPE_CHECKING:
     from hubbub.query.connect import connect as connect
     from hubbub.random.source import Random as Random
     from hubbub.statistics.distribution import Distribution as Distribution
+    from hubbub.statistics.ratios import log_ratio as log_ratio
+    from hubbub.statistics.ratios import ratio as ratio
 
 __version__ = "0.1.0"
 
@@ -107,8 +109,10 @@ _HOMES = {
     "connect": "hubbub.query.connect",
     "amplify": "hubbub.privacy.amplify",
     "audit": "hubbub.privacy.audit",
+    "log_ratio": "hubbub.statistics.ratios",
     "plan": "hubbub.planning.plan",
     "plan_sets": "hubbub.planning.sets",
+    "ratio": "hubbub.statistics.ratios",
 }
 
 

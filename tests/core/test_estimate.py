@@ -139,7 +139,7 @@ def test_a_total_of_a_sample_is_sure():
 
 def test_counts_and_top_and_names():
     shares = Estimate(value=[0.1, 0.6, 0.3], variance=[0, 0, 0], n=200, labels=("a", "b", "c"))
-    assert shares.counts().tolist() == pytest.approx([20, 120, 60])
+    assert shares.counts().value.tolist() == pytest.approx([20, 120, 60])
     assert shares.top(2).tolist() == [1, 2]
     assert list(shares.names()) == ["a", "b", "c"]
     assert list(replace(shares, labels=None).names()) == ["0", "1", "2"]

@@ -5,24 +5,35 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hubbub.core.drawing import Bar, Bars
 from hubbub.core.errors import InvalidValue, needs
 from hubbub.core.noise import Noise, normal_reach
 from hubbub.core.reports import Floats, Ints
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from rich.table import Table
+    import pyarrow
 
 Bias = Literal["none", "ratio", "consistent", "heuristic"]
 
 
+class Origin(NamedTuple):
+    """The estimate that another one is made of, and the weights of each of its values; None for all as they are."""
+
+    root: Estimate
+    rows: Floats | None
+
+    def weights(self, size: int) -> Floats:
+        """The weights as a matrix."""
+        return np.eye(size) if self.rows is None else self.rows
+
+
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimate(Bars):
     """Estimated values with their errors.
 
     Parameters
@@ -51,15 +62,25 @@ class Estimate:
     centre
         Where `value` is smoothed over time: the unbiased estimate whose errors `variance` and `noise` are. Intervals
         are centred on it, and extended to include `value`. Elsewhere the middle of an interval that is not symmetric.
+    reports
+        The digests of the sketches that it rests on, as far as they are known: two estimates from the same reports are
+        not independent.
+    origin
+        The estimate that this one is a part or a sum of. What changes a value or a variance forgets it.
 
     Example:
         >>> estimate = Estimate(value=[0.5, 0.3, 0.2], variance=[1e-4] * 3, n=1000)
         >>> low, high = estimate.interval(0.95)
         >>> [round(float(x), 4) for x in (low[0], high[0])]
         [0.4804, 0.5196]
-        >>> estimate.counts().tolist()
+        >>> estimate.counts().value.tolist()
         [500.0, 300.0, 200.0]
     """
+
+    normal: ClassVar[bool] = True
+    """Whether the errors are normal, so that sums and differences have intervals."""
+    __iter__: ClassVar[None] = None
+    __contains__: ClassVar[None] = None
 
     value: Floats
     variance: Floats
@@ -71,6 +92,8 @@ class Estimate:
     spread: float | Floats | None = None
     bounds: tuple[float, float] | None = None
     centre: Floats | None = None
+    reports: frozenset[str] = field(default=frozenset(), repr=False)
+    origin: Origin | None = field(default=None, repr=False, init=False)
 
     if TYPE_CHECKING:
 
@@ -86,6 +109,7 @@ class Estimate:
             spread: float | Floats | None = None,
             bounds: tuple[float, float] | None = None,
             centre: ArrayLike | None = None,
+            reports: frozenset[str] = frozenset(),
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -113,6 +137,41 @@ class Estimate:
     def __len__(self) -> int:
         return len(self.value)
 
+    def __getitem__(self, name: str | int | Sequence[str | int]) -> Estimate:
+        """One value by its label or position, or several.
+
+        Example:
+            >>> drinks = Estimate(value=[0.5, 0.3], variance=[1e-4, 1e-4], n=1000, labels=("tea", "coffee"))
+            >>> drinks["tea"]
+            Estimate(tea: 0.5 [0.4804, 0.5196]; n=1000, bias=none)
+            >>> drinks[["coffee", "tea"]].value.tolist()
+            [0.3, 0.5]
+        """
+        from hubbub.core.comparison import part
+
+        return part(self, name)
+
+    def taken(self, places: Ints) -> Estimate:
+        """The values at some positions, with all that belongs to each."""
+        spread = self.spread[places] if isinstance(self.spread, np.ndarray) else self.spread
+        labels = tuple(self.names()[place] for place in places.tolist())
+        centre = None if self.centre is None else self.centre[places]
+        value, variance = self.value[places], self.variance[places]
+        return replace(self, value=value, variance=variance, spread=spread, labels=labels, centre=centre)
+
+    def __sub__(self, other: Estimate) -> Estimate:
+        """How much larger each value is than another one, with its interval: see `hubbub.core.comparison`.
+
+        Example:
+            >>> monday = Estimate(value=[0.30], variance=[1e-4], n=1000, labels=("tea",))
+            >>> friday = Estimate(value=[0.36], variance=[1e-4], n=1000, labels=("tea",))
+            >>> friday - monday
+            Estimate(tea: 0.06 [0.03228, 0.08772]; n=2000, bias=none)
+        """
+        from hubbub.core.comparison import difference
+
+        return difference(self, other)
+
     @property
     def stderr(self) -> Floats:
         """Standard errors."""
@@ -133,11 +192,12 @@ class Estimate:
             [[0.0], [1.0]]
         """
         reach = normal_reach(level) * self.stderr
-        middle = self._middle
+        middle = self.middle
         return np.minimum(self.value, middle - reach), np.maximum(self.value, middle + reach)
 
     @property
-    def _middle(self) -> Floats:
+    def middle(self) -> Floats:
+        """The middles of the intervals: unbiased estimates, unless the estimate has a bias."""
         return self.value if self.centre is None else self.centre
 
     def possible(self, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
@@ -153,24 +213,35 @@ class Estimate:
             ([1.0, 0.0], [1.0, 0.0], [1.0, 0.01])
         """
         low, high = self.interval(level)
-        least, most = self._bounds
+        least, most = self.ends
         return np.clip(self.value, least, most), np.clip(low, least, most), np.clip(high, least, most)
 
     @property
-    def _bounds(self) -> tuple[float, float]:
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest possible value; infinite where it is not known."""
         anything = (0.0, 1.0) if self.kind == "share" else (-np.inf, np.inf)
         return anything if self.bounds is None else self.bounds
 
-    def counts(self) -> Floats:
-        """Shares scaled to numbers of people.
+    def counts(self) -> Estimate:
+        """Shares scaled to numbers of people, with their intervals.
 
         Example:
-            >>> Estimate(value=[0.25], variance=[0.0], n=8).counts().tolist()
-            [2.0]
+            >>> Estimate(value=[0.25], variance=[0.0001], n=1000, labels=("tea",)).counts()
+            Estimate(tea: 250 [230.4, 269.6]; n=1000, bias=none)
         """
         if self.kind != "share":
             raise InvalidValue("kind", self.kind, "shares: a quantity has no counts")
-        return self.value * self.n
+        low, high = self.ends
+        centre = None if self.centre is None else self.centre * self.n
+        return replace(
+            self,
+            value=self.value * self.n,
+            variance=self.variance * self.n**2,
+            kind="quantity",
+            noise=None,
+            bounds=(low * self.n, high * self.n),
+            centre=centre,
+        )
 
     def linear(self, weights: ArrayLike) -> Estimate:
         """The estimate of a weighted sum of the values, or of several sums (one row of weights each).
@@ -194,20 +265,28 @@ class Estimate:
         finite = np.where(is_known, self.variance, 0.0)
         variance = rows**2 @ finite
         if self.noise is not None and self.noise.knows_pairs:
-            variance = variance + self.noise.cross_terms(self._middle, rows)
+            variance = variance + self.noise.cross_terms(self.middle, rows)
         else:
             several = (rows != 0).sum(axis=1) > 1
             variance = np.where(several, (np.abs(rows) @ np.sqrt(finite)) ** 2, variance)
         variance[(rows[:, ~is_known] != 0).any(axis=1)] = np.inf  # nothing is known of one of the values
         variance = np.maximum(variance, 0.0)
         centre = None if self.centre is None else rows @ self.centre
-        return Estimate(value, variance, self.n, self.bias, self.kind, bounds=self._bounds_of(rows), centre=centre)
+        sums = Estimate(value, variance, self.n, self.bias, self.kind, bounds=self._bounds_of(rows), centre=centre)
+        return sums.made_of(self, rows)
+
+    def made_of(self, other: Estimate, rows: Floats) -> Self:
+        """The same estimate, which now knows that it is weighted sums of another one."""
+        root, before = other.origin or Origin(other, None)
+        made = replace(self, reports=root.reports or frozenset([f"estimate {id(root)}"]))
+        object.__setattr__(made, "origin", Origin(root, rows if before is None else rows @ before))
+        return made
 
     def _bounds_of(self, rows: Floats) -> tuple[float, float] | None:
         """Bounds of all the weighted sums."""
-        if not all(map(math.isfinite, self._bounds)):
+        if not all(map(math.isfinite, self.ends)):
             return None
-        left, right = (end * rows for end in self._bounds)
+        left, right = (end * rows for end in self.ends)
         lowest, highest = np.minimum(left, right).sum(axis=1), np.maximum(left, right).sum(axis=1)
         return float(lowest.min(initial=0.0)), float(highest.max(initial=0.0))
 
@@ -262,64 +341,34 @@ class Estimate:
         """The labels, or the positions as text."""
         return self.labels if self.labels is not None else [str(code) for code in range(len(self))]
 
-    def table(self, *, most: int = 20, level: float = 0.95) -> Table:
-        """A rich table of the largest values with their intervals."""
-        with needs("analytics"):
-            from rich.markup import escape
-            from rich.table import Table
+    def bars(self, *, most: int = 20, level: float = 0.95) -> list[Bar]:
+        """The largest values as people see them, clipped to what is possible, with their intervals."""
         value, low, high = self.possible(level)
         names = self.names()
-        table = Table(title=f"{self.n:,} reports", caption=f"bias: {self.bias}")
-        for heading in ("value", self.kind, f"{level:.0%} interval"):
-            table.add_column(heading, justify="left" if heading == "value" else "right")
-        for i in self.top(most):
-            style = None if low[i] > 0 else "dim"
-            table.add_row(escape(names[i]), f"{value[i]:.4g}", f"{low[i]:.4g} to {high[i]:.4g}", style=style)
-        if len(self) > most:
-            table.add_row(f"... {len(self) - most} more", "", "", style="dim")
-        return table
+        return [Bar(names[i], float(value[i]), float(low[i]), float(high[i])) for i in self.top(most)]
 
-    def __rich__(self) -> Table:
-        return self.table()
+    @property
+    def quantity(self) -> str:
+        return self.kind
 
-    def plot(self, *, most: int = 20, level: float = 0.95, ax: Axes | None = None, **options: Any) -> Axes:
-        """A bar chart of the largest values with their intervals; returns matplotlib's axes.
+    @property
+    def basis(self) -> tuple[str, str]:
+        return f"{self.n:,} reports", f"bias: {self.bias}"
+
+    def to_arrow(self, *, level: float = 0.95) -> pyarrow.Table:
+        """The label, the value, the ends of its interval and the standard error of each value, none of them clipped.
 
         Example:
-            >>> import matplotlib
-            >>> matplotlib.use("agg")
-            >>> Estimate(value=[0.6, 0.4], variance=[1e-3, 1e-3], n=99, labels=("a", "b")).plot().get_xlabel()
-            'share of 99 reports'
+            >>> Estimate(value=[0.6], variance=[1e-4], n=99, labels=("a",)).to_pandas().round(3).to_dict("records")
+            [{'label': 'a', 'value': 0.6, 'low': 0.58, 'high': 0.62, 'stderr': 0.01}]
         """
         with needs("analytics"):
-            from matplotlib.figure import Figure
-        positions = self.top(most)[::-1]
-        if ax is None:
-            ax = Figure(figsize=(7, 0.9 + 0.28 * len(positions)), layout="constrained").subplots()
-        names = self.names()
-        value, low, high = self.possible(level)
-        plain = [names[i].replace("$", r"\$") for i in positions]  # a dollar would begin a formula
-        ax.barh(plain, value[positions], **{"color": "#4c78a8", **options})
-        for row, i in enumerate(positions):
-            ax.plot([low[i], high[i]], [row, row], color="#333333", linewidth=1.5)
-        ax.axvline(0, color="#999999", linewidth=0.8)
-        ax.set_xlabel(f"{self.kind} of {self.n:,} reports")
-        return ax
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        value, low, high = self.possible()
-        names = self.names()
-        rows = "".join(
-            f"<tr><td>{escape(names[i])}</td><td>{value[i]:.4g}</td><td>{low[i]:.4g} to {high[i]:.4g}</td></tr>"
-            for i in self.top(20)
-        )
-        return f"<table><tr><th>value</th><th>{self.kind}</th><th>95% interval</th></tr>{rows}</table>"
+            import pyarrow
+        low, high = self.interval(level)
+        columns = {"label": list(self.names()), "value": self.value, "low": low, "high": high, "stderr": self.stderr}
+        return pyarrow.table(columns)
 
     def __repr__(self) -> str:
-        value, low, high = self.possible()
-        names = self.names()
-        values = ", ".join(f"{names[i]}: {value[i]:.4g} [{low[i]:.4g}, {high[i]:.4g}]" for i in self.top(5))
+        values = ", ".join(f"{bar.name}: {bar.value:.4g} [{bar.low:.4g}, {bar.high:.4g}]" for bar in self.bars(most=5))
         more = ", ..." if len(self) > 5 else ""
-        return f"Estimate({values}{more}; n={self.n}, bias={self.bias})"
+        return f"{type(self).__name__}({values}{more}; n={self.n}, bias={self.bias})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -296,6 +297,11 @@ class Sketch:
     def people(self) -> int:
         """How many reports are not fakes."""
         return self.n - self.fakes
+
+    @property
+    def digest(self) -> str:
+        """A hash of all of it: estimates of equal sketches rest on the same reports."""
+        return blake2b(self.to_bytes(), digest_size=16).hexdigest()
 
     def with_fakes(self, fakes: int) -> Sketch:
         """The same sketch, with a number of its reports known to be fakes."""

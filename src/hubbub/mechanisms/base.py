@@ -162,7 +162,7 @@ class ReportFormat(ABC):
             raise InvalidValue("n", 0, "at least one report to estimate from")
         if sketch.fakes:  # they would be estimated as if people had sent them
             raise InvalidValue("fakes", sketch.fakes, "0: privacy.fakes takes them off")
-        return self._estimate(sketch, candidates)
+        return dataclasses.replace(self._estimate(sketch, candidates), reports=frozenset([sketch.digest]))
 
     def influence(self) -> Influence | None:
         """The numbers that one forged report can stand for; None if the estimate is no mean over reports."""

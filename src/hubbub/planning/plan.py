@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from hubbub.core.drawing import html_rows
 from hubbub.core.errors import InvalidValue
 from hubbub.core.plugins import PluginFailed
 from hubbub.core.spec import Json
@@ -77,6 +78,9 @@ class Plan:
 
     def __rich__(self) -> Table:
         return plan_view.table(self)
+
+    def _repr_html_(self) -> str:
+        return html_rows(plan_view.lines(self), plan_view.headings(self), caption=plan_view.title(self))
 
     def plot(self, *, against: Literal["epsilon", "n"] = "epsilon", ax: Axes | None = None) -> Axes:
         """Plot the standard error of every oracle against epsilon or n, the plan's own marked."""

@@ -84,20 +84,36 @@ _POINTS = 25
 _LEAST_EPSILON_SHOWN = 0.1
 
 
+def title(plan: Plan) -> str:
+    """What the plan is for."""
+    return f"{plan.request.size:,} values, {plan.n:,} reports, epsilon {plan.epsilon:.4g}"
+
+
+def headings(plan: Plan) -> tuple[str, ...]:
+    """The headings of `lines`."""
+    forged = f"{part_text(plan.request.forged)} forged move a share by"
+    return ("oracle", "standard error", "detectable share", forged, "bytes", "server operations", "why")
+
+
+def lines(plan: Plan) -> list[tuple[str, ...]]:
+    """What the plan says of each oracle."""
+
+    def line(row: Prediction) -> tuple[str, ...]:
+        numbers = (row.stderr, row.detectable, row.shift, row.bytes, row.server)
+        return (row.mechanism, *("-" if number is None else f"{number:.4g}" for number in numbers), row.why)
+
+    return [line(row) for row in plan.rows]
+
+
 def table(plan: Plan) -> Table:
     """A rich table of the oracles; the picked one is bold."""
     with needs("analytics"):
         from rich.table import Table
-    title = f"{plan.request.size:,} values, {plan.n:,} reports, epsilon {plan.epsilon:.4g}"
-    out = Table(title=title, caption=" ".join((plan.why, *plan.warnings)))
-    forged = f"{part_text(plan.request.forged)} forged move a share by"
-    for heading in ("oracle", "standard error", "detectable share", forged, "bytes", "server operations", "why"):
+    out = Table(title=title(plan), caption=" ".join((plan.why, *plan.warnings)))
+    for heading in headings(plan):
         out.add_column(heading, justify="left" if heading in ("oracle", "why") else "right")
-    for row in plan.rows:
-        numbers = (row.stderr, row.detectable, row.shift, row.bytes, row.server)
-        cells = ("-" if number is None else f"{number:.4g}" for number in numbers)
-        style = "bold" if row.picked else None if row.stderr is not None else "dim"
-        out.add_row(row.mechanism, *cells, row.why, style=style)
+    for row, line in zip(plan.rows, lines(plan), strict=True):
+        out.add_row(*line, style="bold" if row.picked else None if row.stderr is not None else "dim")
     return out
 
 

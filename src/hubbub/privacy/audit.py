@@ -10,6 +10,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Literal
 
+from hubbub.core.drawing import html_rows
 from hubbub.core.errors import InvalidValue
 from hubbub.core.plugins import PluginFailed
 from hubbub.core.spec import Json
@@ -196,6 +197,12 @@ class Audit:
     def statement(self) -> str:
         """The guarantee and its limits in plain language."""
         return statement(self)
+
+    def _repr_html_(self) -> str:
+        verdict = "holds" if self.ok else "VIOLATED"
+        facts = {"mechanism": self.mechanism, "epsilon, declared": self.epsilon, "spent": self.effective_epsilon}
+        rows = [*facts.items(), ("verdict", verdict), ("from", self.how), ("reports can be linked", self.linkable)]
+        return html_rows(rows, ("", "audit"), caption=self.statement())
 
     def to_dict(self) -> dict[str, Json]:
         return {

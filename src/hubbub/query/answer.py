@@ -7,13 +7,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hubbub.core.drawing import html_rows
 from hubbub.core.errors import DecodeError, InvalidValue, needs
 from hubbub.core.spec import Json
+from hubbub.core.tabular import Tabular
 from hubbub.query.intervals import AnswerInterval
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class AnswerColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class QueryAnswer:
+class QueryAnswer(Tabular):
     """A relation: keys of groups, and for each aggregate a value with its interval.
 
     Parameters
@@ -88,18 +89,6 @@ class QueryAnswer:
                 arrays[f"{column.name}{suffix}"] = pa.array(plain, type=pa.float64())
         return pa.table(arrays)
 
-    def to_pandas(self) -> Any:
-        """A data frame of pandas."""
-        table = self.to_arrow()
-        with needs(""):  # no extra brings pandas
-            return table.to_pandas()
-
-    def to_polars(self) -> Any:
-        """A data frame of polars."""
-        with needs(""):  # no extra brings polars
-            polars = import_module("polars")
-        return polars.from_arrow(self.to_arrow())
-
     def to_json(self) -> dict[str, Json]:
         """The answer as JSON; `from_json` reads it back."""
         return answer_to_json(self)
@@ -119,6 +108,10 @@ class QueryAnswer:
 
     def __rich__(self) -> Table:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        heading, *lines = self.lines()
+        return html_rows(lines, heading, caption=f"{self.n:,} people, bias: {self.bias}")
 
     def __str__(self) -> str:
         return "\n".join("  ".join(line) for line in self.lines()) if self.columns else self.plan

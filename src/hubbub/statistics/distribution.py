@@ -1,5 +1,6 @@
 """Distributions: a whole histogram of a number as one estimate, with its quantiles, mean and shares of ranges."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -9,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hubbub.core.drawing import Bar
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Bias, Estimate
 from hubbub.core.noise import normal_reach
@@ -18,7 +20,7 @@ _Z = NormalDist().inv_cdf(0.975)
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Distribution(Estimate):
     """The distribution of a number over points: shares that are at least 0 and sum to 1.
 
@@ -204,7 +206,28 @@ class Distribution(Estimate):
         if rows.ndim != 2 or rows.shape[1] != len(self) or not np.isfinite(rows).all():
             raise InvalidValue("weights", np.shape(weights), f"{len(self)} finite weights a row")
         variance = np.maximum(np.einsum("ij,jk,ik->i", rows, self.covariance, rows), 0.0)
-        return Estimate(rows @ self.value, variance, self.n, self.bias, self.kind, centre=rows @ self.unbiased)
+        sums = Estimate(rows @ self.value, variance, self.n, self.bias, self.kind, centre=rows @ self.unbiased)
+        return sums.made_of(self, rows)
+
+    def taken(self, places: Ints) -> Estimate:
+        labels = tuple(self.names()[place] for place in places.tolist())
+        shares = Estimate(self.value[places], self.variance[places], self.n, self.bias, labels=labels)
+        return shares if self.centre is None else replace(shares, centre=self.centre[places])
+
+    def names(self) -> Sequence[str]:
+        """What each cell is called: its borders."""
+        return [f"{low:g} to {high:g}" for low, high in pairwise(self.borders)]
+
+    def bars(self, *, most: int = 20, level: float = 0.95) -> list[Bar]:
+        """The shares of cells in their order, at most `most` cells: neighbours are joined."""
+        cells = self if len(self) <= most else self.coarser(most)
+        value, low, high = cells.possible(level)
+        return [Bar(*row) for row in zip(cells.names(), value.tolist(), low.tolist(), high.tolist(), strict=True)]
+
+    def __repr__(self) -> str:
+        middle, (low, high) = self.quantile([0.25, 0.5, 0.75]), (self.borders[0], self.borders[-1])
+        quarters = ", ".join(f"{value:.4g}" for value in middle.value)
+        return f"Distribution(from {low:g} to {high:g}, quartiles {quarters}; n={self.n}, bias={self.bias})"
 
     def of_population(self, size: int) -> Self:
         if size < self.n:

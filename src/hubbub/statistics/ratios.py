@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from hubbub.core.comparison import moments_of_both
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.noise import normal_reach
-from hubbub.core.reports import Floats
+from hubbub.core.reports import Floats, Ints
 from hubbub.core.spec import Json
 
 _POINTS = 201
@@ -27,7 +28,7 @@ class Difference(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ratios(Estimate):
     """Numbers that are each one unbiased sum of shares divided by another: a share within a group, or a mean.
 
@@ -50,6 +51,7 @@ class Ratios(Estimate):
     moments: Floats = field(default_factory=lambda: np.zeros((3, 0)), repr=False)
     pair: tuple[float, float] = (0.0, 0.0)
     weights: tuple[float, float] = (0.0, 0.0)
+    normal: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,9 +99,15 @@ class Ratios(Estimate):
             weights=weights,
         )
 
+    def taken(self, places: Ints) -> Ratios:
+        """The values at some positions."""
+        part = super().taken(places)
+        sums = {"above": self.above[places], "below": self.below[places], "moments": self.moments[:, places]}
+        return replace(part, **sums)  # type: ignore[return-value, arg-type]
+
     def parts(self) -> dict[str, Json]:
         """Everything except the values and variances, as JSON: what intervals and differences are computed from."""
-        ends: list[Json] = list(self._bounds)
+        ends: list[Json] = list(self.ends)
         rows = {"above": self.above, "below": self.below}
         plain: dict[str, Json] = {name: row.tolist() for name, row in rows.items()}
         pair: list[Json] = list(self.pair)
@@ -122,7 +130,7 @@ class Ratios(Estimate):
 
         Where values were adjusted (`centre`), they are extended to include them.
         """
-        low, high = fieller(self.above, self.below, self.moments, normal_reach(level), self._bounds)
+        low, high = fieller(self.above, self.below, self.moments, normal_reach(level), self.ends)
         return (low, high) if self.centre is None else (np.fmin(low, self.value), np.fmax(high, self.value))
 
     def difference(self, first: int, second: int, level: float = 0.95) -> Difference:
@@ -131,14 +139,14 @@ class Ratios(Estimate):
         The interval contains all r - s for which the two sums that are 0 at the true ratios r and s are jointly
         compatible with 0: it covers the truth also where one of the groups is small.
         """
-        reach, (least, most) = normal_reach(level), self._bounds
+        reach, (least, most) = normal_reach(level), self.ends
         places = [first, second]
         if first == second or not all(0 <= place < len(self) for place in places):
             raise InvalidValue("groups", places, f"two different numbers from 0 to {len(self) - 1}")
         clear = bool((self.below[places] ** 2 > reach**2 * self.moments[2, places]).all())
         # For a group that cannot be distinguished from nobody no ratio fits: the error of both sums counts.
         most_score = reach**2 if clear else -2 * math.log(1 - level)
-        ends = fieller(self.above, self.below, self.moments, math.sqrt(most_score), self._bounds)
+        ends = fieller(self.above, self.below, self.moments, math.sqrt(most_score), self.ends)
         (low, other_low), (high, other_high) = (end[places] for end in ends)
         r, s = np.linspace(low, high, _POINTS)[:, None], np.linspace(other_low, other_high, _POINTS)[None, :]
         sums = [self._zero(place, ratio) for place, ratio in zip(places, (r, s), strict=True)]
@@ -157,6 +165,53 @@ class Ratios(Estimate):
         tops, both, belows = self.moments[:, place]
         variance = np.maximum(tops - 2 * ratio * both + ratio**2 * belows, 0.0)
         return self.above[place] - ratio * self.below[place], variance, self.weights[0] - ratio * self.weights[1]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LogRatios(Ratios):
+    """Natural logarithms of ratios, with the logarithms of Fieller's intervals."""
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """The logarithms of the ends; infinite where a ratio cannot be told from 0, or from infinity."""
+        low, high = fieller(self.above, self.below, self.moments, normal_reach(level), (0.0, math.inf))
+        with np.errstate(divide="ignore"):
+            return np.log(low), np.log(high)
+
+
+def ratio(first: Estimate, second: Estimate) -> Ratios:
+    """How many times as large each value is as another one, with Fieller's interval.
+
+    Both are parts of one estimate whose mechanism declares their covariance, or rest on different reports; others are
+    refused. The interval covers the truth also where the second value cannot be told from 0: then it is unbounded.
+
+    Example:
+        >>> from hubbub.core.noise import Noise
+        >>> drinks = Estimate([0.5, 0.2], [1e-4, 1e-4], 1000, labels=("tea", "coffee"), noise=Noise(1e-4, 0.0))
+        >>> ratio(drinks["tea"], drinks["coffee"])
+        Ratios(tea / coffee: 2.5 [2.258, 2.79]; n=1000, bias=ratio)
+    """
+    first, second, moments, people = moments_of_both(first, second)
+    least = 0.0 if first.ends[0] >= 0 and second.ends[0] >= 0 else -math.inf
+    names = tuple(f"{a} / {b}" for a, b in zip(first.names(), second.names(), strict=True))
+    labels = first.labels if first.labels == second.labels else names
+    return Ratios.of(
+        first.middle, second.middle, moments, people, bounds=(least, math.inf), kind="quantity", labels=labels
+    )
+
+
+def log_ratio(first: Estimate, second: Estimate) -> LogRatios:
+    """The logarithm of `ratio`: its intervals are as wide upwards as downwards, and those of 1 / ratio are its mirror.
+
+    Example:
+        >>> before, after = (Estimate([share], [1e-4], 1000, labels=("tea",)) for share in (0.2, 0.4))
+        >>> log_ratio(after, before)
+        LogRatios(tea: 0.6931 [0.5869, 0.8067]; n=2000, bias=ratio)
+    """
+    plain = ratio(first, second)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, variance = np.log(plain.value), plain.variance / plain.value**2
+    parts = {part.name: getattr(plain, part.name) for part in fields(plain) if part.init}
+    return LogRatios(**{**parts, "value": value, "variance": variance, "bounds": (-math.inf, math.inf)})
 
 
 def fieller(

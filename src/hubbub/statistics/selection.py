@@ -10,6 +10,7 @@ interval.
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +22,7 @@ _FAR = 30.0
 _HALVINGS = 60
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Selected(Estimate):
     """Values that are released because their unbiased estimates (`centre`, or else `value`) exceed a cut.
 
@@ -31,13 +32,14 @@ class Selected(Estimate):
         What an estimate had to exceed, which does not depend on it; -inf where everything is released.
     """
 
+    normal: ClassVar[bool] = False
     cut: float = -math.inf
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Intervals that cover the truth with probability `level`, given that the estimate exceeds the cut."""
         ends = [
             conditional_interval(float(x), float(error), self.cut, level)
-            for x, error in zip(self._middle, self.stderr, strict=True)
+            for x, error in zip(self.middle, self.stderr, strict=True)
         ]
         low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
         return np.minimum(self.value, low), np.maximum(self.value, high)

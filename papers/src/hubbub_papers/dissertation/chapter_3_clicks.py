@@ -60,7 +60,7 @@ def estimated_items(method: str, epsilon: float, values: NDArray[np.int64], rng:
         threshold = np.full(domain, mechanism.threshold(values.size, ALPHA))
     else:
         threshold = NormalDist().inv_cdf(1 - ALPHA / domain) * estimate.stderr
-    return ItemCounts(np.bincount(values, minlength=domain), estimate.counts(), threshold * values.size)
+    return ItemCounts(np.bincount(values, minlength=domain), estimate.counts().value, threshold * values.size)
 
 
 def measure(

@@ -312,7 +312,7 @@ def _squared_error(setting: FigurePoint, n: int, run: int, context: Context) -> 
     rng = context.rng.child("figure 3.2", setting.name, setting.domain, str(setting.epsilon), run)
     values = zipf(n, setting.domain, EXPONENT, rng)
     mechanism = ORACLES[setting.name].deploy(setting.epsilon, setting.domain)
-    counts = mechanism.estimate(collect(mechanism, values, rng)).counts()
+    counts = mechanism.estimate(collect(mechanism, values, rng)).counts().value
     return float(((counts - np.bincount(values, minlength=setting.domain)) ** 2).mean())
 
 

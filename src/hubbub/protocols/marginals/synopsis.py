@@ -53,7 +53,7 @@ def maximum_entropy(marginals: Mapping[Attributes, Floats], shape: Sequence[int]
 _ONE_DEVIATION = 2 * NormalDist().cdf(1.0) - 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReconstructedMarginal(Estimate):
     """Shares of the cells of a marginal that is reconstructed from smaller marginals (its parts) by maximum entropy.
 
