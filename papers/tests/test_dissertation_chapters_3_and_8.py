@@ -1,6 +1,7 @@
 """The tables of T. Wang, 2021, entry for entry, and every figure at a small size."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,7 +88,12 @@ def test_figure_3_2_measures_the_variance_on_paper():
 @pytest.mark.papers
 def test_figure_3_2_would_show_estimates_that_are_off(monkeypatch: pytest.MonkeyPatch):
     counts = hb.Estimate.counts
-    monkeypatch.setattr(hb.Estimate, "counts", lambda self: 1.14 * counts(self))  # 30% more variance
+
+    def wider(estimate: hb.Estimate) -> hb.Estimate:
+        people = counts(estimate)
+        return replace(people, value=1.14 * people.value)  # 30% more variance
+
+    monkeypatch.setattr(hb.Estimate, "counts", wider)
     assert not any(0.9 < value < 1.1 for value in measured_to_paper().values())
 
 
