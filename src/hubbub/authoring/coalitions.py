@@ -138,7 +138,7 @@ def _fakes_left(fakes: int) -> str:
 
 
 def coalitions_of(collection: Collection, question: str, n: int | None = None) -> list[Coalition]:
-    """The coalitions of a question, for the smallest batch that is handed on, or for one of n people's reports.
+    """The coalitions of a question, for the smallest batch that is handed on and a year of them, or for a batch of n.
 
     Of a stream of changes, the bounds are of all reports of a horizon, in batches that all have the same n devices of a
     level. There are none where reports can be linked to a device: `check` refuses such a question where reports are
@@ -149,8 +149,9 @@ def coalitions_of(collection: Collection, question: str, n: int | None = None) -
         return []
     mechanism = reported_by(collection, question)
     most = math.inf if collection.budget.user is None else collection.budget.user / UNITS_PER_EPSILON
-    batches = Batches(_batches_a_year(collection, question, mechanism), most)
-    return coalitions(mechanism, route, route.least if n is None else n, batches)
+    if n is not None:
+        return coalitions(mechanism, route, n)  # a year has batches of other sizes
+    return coalitions(mechanism, route, route.least, Batches(_batches_a_year(collection, question, mechanism), most))
 
 
 def _batches_a_year(collection: Collection, question: str, mechanism: ReportFormat | float) -> int:
