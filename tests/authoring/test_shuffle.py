@@ -196,7 +196,7 @@ def test_the_promise_says_who_must_work_together() -> None:
     text = promise(load_collection(TEXT))
     assert "pass 2 shufflers (https://shuffler-1.example and https://shuffler-2.example)" in text
     assert "batches of at least 1,000 people's reports" in text
-    assert "the collector and all shufflers: epsilon 2." in text
+    assert "the collector and all shufflers: epsilon 2 (in a year epsilon " in text
     assert "the first shuffler sees which devices send" in text
 
 

@@ -52,7 +52,7 @@ def test_an_unsafe_collection_exits_with_1(hubbub: Hubbub) -> None:
 
 def test_what_is_printed(hubbub: Hubbub) -> None:
     good = hubbub.shown("check", hubbub.write("themes.toml", EXAMPLE))
-    for part in ("What is sent.", "All together.", "note", "privacy.user", "themes 1: good to serve"):
+    for part in ("What is sent.", "All together.", "warning", "privacy.user", "themes 1: good to serve"):
         assert part in good
     bad = hubbub("check", hubbub.write("themes.toml", UNSAFE))
     assert bad.exit_code == 1

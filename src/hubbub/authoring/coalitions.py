@@ -16,6 +16,7 @@ from hubbub.mechanisms.frequency.grr import GRR
 from hubbub.mechanisms.frequency.local_hashing import LocalHashing
 from hubbub.protocols.ask import Ask
 from hubbub.questions.collection import Collection
+from hubbub.questions.spending import cost_of
 from hubbub.questions.words import rounded_up
 
 _YEAR = 365 * 86400
@@ -31,7 +32,7 @@ class Coalition(msgspec.Struct, frozen=True):
     left: str
     """What protects a person from them."""
     year: tuple[float, float] | None = None
-    """The same of a year, where a device reports several times in a period, or in a run of a study."""
+    """The same of all reports of a year, where there is more than one batch."""
 
     def text(self) -> str:
         """The coalition and its bound, in words."""
@@ -43,7 +44,17 @@ def _bound_text(epsilon: float, delta: float) -> str:
     return f"epsilon {rounded_up(epsilon)}{f', delta {delta:g}' if delta else ''}"
 
 
-def coalitions(mechanism: ReportFormat | float, route: Route, n: int) -> list[Coalition]:
+class Batches(NamedTuple):
+    """In how many batches of a year a person has a report, and what a device spends at most in all its life."""
+
+    times: int
+    most: float = math.inf
+
+
+ONE_BATCH = Batches(1)
+
+
+def coalitions(mechanism: ReportFormat | float, route: Route, n: int, batches: Batches = ONE_BATCH) -> list[Coalition]:
     """What each coalition can learn from a batch of n people's reports: from the collector alone to everyone.
 
     Only fakes of shufflers outside the coalition protect a person. Forged reports do not: someone who can forge all
@@ -56,8 +67,23 @@ def coalitions(mechanism: ReportFormat | float, route: Route, n: int) -> list[Co
         reports can be linked, to each other or to what is publicly known, is refused.
     """
     groups, nothing_left = (_with_shares if isinstance(route, ObliviousRoute) else _with_layers)(route, n)
-    bounded = [Coalition(who, *_bound(mechanism, people, route, fakes), left) for who, people, fakes, left in groups]
-    return [*bounded, *nothing_left(mechanism if isinstance(mechanism, float) else mechanism.effective_epsilon)]
+    local = mechanism if isinstance(mechanism, float) else mechanism.effective_epsilon
+    several = batches.times > 1
+    bounded = [
+        Coalition(
+            who,
+            *_bound(mechanism, people, route, fakes),
+            left,
+            _year(mechanism, people, route, fakes, batches) if several else None,
+        )
+        for who, people, fakes, left in groups
+    ]
+    most = min(local * batches.times, batches.most)
+    rest = (
+        msgspec.structs.replace(group, year=(most if group.epsilon else 0.0, 0.0)) if several else group
+        for group in nothing_left(local)
+    )
+    return [*bounded, *rest]
 
 
 class _Group(NamedTuple):
@@ -112,7 +138,7 @@ def _fakes_left(fakes: int) -> str:
 
 
 def coalitions_of(collection: Collection, question: str, n: int | None = None) -> list[Coalition]:
-    """The coalitions of a question, for the smallest batch that is handed on, or for one of n people's reports.
+    """The coalitions of a question, for the smallest batch that is handed on and a year of them, or for a batch of n.
 
     Of a stream of changes, the bounds are of all reports of a horizon, in batches that all have the same n devices of a
     level. There are none where reports can be linked to a device: `check` refuses such a question where reports are
@@ -122,33 +148,23 @@ def coalitions_of(collection: Collection, question: str, n: int | None = None) -
     if route is None or links(collection.terms[question]):
         return []
     mechanism = reported_by(collection, question)
-    groups = coalitions(mechanism, route, route.least if n is None else n)
-    batches = 0 if isinstance(mechanism, float) else _batches_a_year(collection, question, mechanism)
-    if not batches:
-        return groups
     most = math.inf if collection.budget.user is None else collection.budget.user / UNITS_PER_EPSILON
-    return [msgspec.structs.replace(group, year=_composed(group, batches, route.delta, most)) for group in groups]
+    if n is not None:
+        return coalitions(mechanism, route, n)  # a year has batches of other sizes
+    return coalitions(mechanism, route, route.least, Batches(_batches_a_year(collection, question, mechanism), most))
 
 
-def _batches_a_year(collection: Collection, question: str, mechanism: ReportFormat) -> int:
-    """How many bounds of a device add up in a year; 0 where each batch, or each run of a study, is told by itself."""
-    terms = collection.terms[question]
-    if mechanism.whole_reports:
-        return math.ceil(_YEAR / (collection.questions[question].horizon * collection.step_seconds))
-    rounds = 1 if terms.study is None else min(terms.rounds, terms.limit // units_of(mechanism.epsilon))
-    if terms.study is None or rounds == 1:
-        return 0
-    (promise,) = terms.promises
-    return rounds * (math.ceil(_YEAR / (promise.steps * promise.interval)) if terms.study.every else 1)
-
-
-def _composed(group: Coalition, periods: int, delta: float, most: float) -> tuple[float, float]:
-    """The bound of several periods together, where devices never spend more than `most`."""
-    from hubbub.privacy.amplify import Amplified, compose
-
-    period = Amplified(group.epsilon, group.delta, "one period")
-    all_periods = compose([period] * periods, slack=delta if group.delta else 0.0)
-    return (all_periods.epsilon, all_periods.delta) if all_periods.epsilon < most else (most, 0.0)
+def _batches_a_year(collection: Collection, question: str, mechanism: ReportFormat | float) -> int:
+    """In how many batches of a year a device has a report: of a stream of changes, in how many horizons."""
+    terms, spec = collection.terms[question], collection.questions[question]
+    if terms.study is not None:
+        (promise,) = terms.promises
+        rounds = 1 if isinstance(mechanism, float) else min(terms.rounds, terms.limit // units_of(mechanism.epsilon))
+        return rounds * (math.ceil(_YEAR / (promise.steps * promise.interval)) if terms.study.every else 1)
+    if isinstance(mechanism, ReportFormat) and mechanism.whole_reports:
+        return math.ceil(_YEAR / (spec.horizon * collection.step_seconds))
+    per = max(cost_of(collection, question).per, 1)
+    return math.ceil(_YEAR / (per * collection.step_seconds))
 
 
 def reported_by(collection: Collection, question: str) -> ReportFormat | float:
@@ -167,6 +183,21 @@ def _bound(mechanism: ReportFormat | float, n: int, route: Route, fakes: int) ->
     epsilon = _epsilon(mechanism, n, route.delta, fakes, shared=isinstance(route, ObliviousRoute))
     local = mechanism if isinstance(mechanism, float) else mechanism.effective_epsilon
     return (epsilon, route.delta) if epsilon < local else (local, 0.0)
+
+
+@lru_cache(maxsize=1024)
+def _year(mechanism: ReportFormat | float, n: int, route: Route, fakes: int, batches: Batches) -> tuple[float, float]:
+    """The bound of all batches of a year together."""
+    from hubbub.privacy.accountant import accounted
+
+    local = mechanism if isinstance(mechanism, float) else mechanism.effective_epsilon
+    least = min(local * batches.times, batches.most)
+    # Fakes in shares, and fakes of other mechanisms, are left out: the bound holds without them.
+    uniform = isinstance(mechanism, GRR | LocalHashing) and not isinstance(route, ObliviousRoute)
+    if n == 1 and not (fakes and uniform):
+        return least, 0.0
+    year = accounted(mechanism, n=n, delta=route.delta, times=batches.times, fakes=fakes if uniform else 0)
+    return (year.epsilon, year.delta) if year.epsilon < least else (least, 0.0)
 
 
 @lru_cache(maxsize=1024)

@@ -156,8 +156,8 @@ def _shuffled(collection: Collection) -> list[str]:
     seen = "every shuffler sees" if isinstance(route, ObliviousRoute) else "the first shuffler sees"
     sentences.append(
         "Shufflers that work with the collector can also hold back the reports of other people and put in their own: "
-        "then it is as if everyone else worked with them. If several batches contain reports of one device, the "
-        "epsilons and the deltas of these batches add up. Shufflers can read no report without the server; "
+        "then it is as if everyone else worked with them. What is said of a year is of all batches that can contain "
+        "reports of one device. Shufflers can read no report without the server; "
         f"{seen} which devices send, when, and from which address."
     )
     return [f"Shuffled. {' '.join(sentences)}"]

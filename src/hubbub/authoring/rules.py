@@ -10,6 +10,7 @@ from hubbub.authoring.shuffle_rules import reports_are_numbers, shuffled_questio
 from hubbub.collection.safety import LARGEST_EPSILON, SMALLEST_ARC, SMALLEST_BATCH, Finding, Level, privacy_key
 from hubbub.collection.time import duration_text, every
 from hubbub.core.errors import HubbubError
+from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.plugins import PluginFailed
 from hubbub.protocols.ask import CIRCLE
 from hubbub.questions.collection import Collection
@@ -18,6 +19,7 @@ from hubbub.questions.words import epsilon_text, listed, sure_text
 
 _FINE_SECONDS = 60
 _LONG_DAYS = 365
+_LARGE_YEAR = 365 * LARGEST_EPSILON
 UNUSED = "not needed: remove it"
 """What is said of an override that nothing in the collection needs."""
 
@@ -114,8 +116,9 @@ def lifetime(collection: Collection) -> Iterator[Finding]:
     year = total_of(collection, steps_a_year(collection))
     user = collection.budget.user
     if user is None:
+        level: Level = "warning" if year > _LARGE_YEAR * UNITS_PER_EPSILON else "note"
         yield Finding(
-            "note",
+            level,
             "privacy.user",
             f"no limit for life: in a year a device may spend up to epsilon {epsilon_text(year)}, which protects "
             "single reports, and not all reports of a year together",

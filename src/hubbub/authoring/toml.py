@@ -57,6 +57,9 @@ class TomlTable:
             raise InvalidValue(self.at(key), value, _WORDS[kind])
         return value
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._given
+
     def raw(self, key: str, default: Any) -> Any:
         """The value of a key, of whatever kind."""
         self._read.add(key)

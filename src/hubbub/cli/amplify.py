@@ -20,6 +20,7 @@ def amplify(
         int | None, typer.Option("--domain", "-d", help="How many values there are.", show_default=str(_DOMAIN))
     ] = None,
     fakes: Annotated[int, typer.Option("--fakes", min=0, help="Reports that shufflers add, drawn uniformly.")] = 0,
+    times: Annotated[int, typer.Option("--times", min=1, help="In how many batches a person has a report.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Say what shuffling n reports guarantees: the smallest epsilon that is proved, and by which bound.
@@ -27,13 +28,16 @@ def amplify(
     Every field of the mechanism is an option, such as --dimension 128 --sparsity 8 of NetSub.
     """
     from hubbub.mechanisms import MECHANISMS
+    from hubbub.privacy.accountant import accounted
     from hubbub.privacy.amplify import bounds
 
     given, known = fields_of(context.args), MECHANISMS.usable()
     local = mechanism_of(mechanism, epsilon=epsilon, domain=domain, default=_DOMAIN, given=given, known=known)
     every = sorted(bounds(local, n=n, delta=delta, fakes=fakes), key=lambda bound: bound.epsilon)
+    together = accounted(local, n=n, delta=delta, times=times, fakes=fakes) if times > 1 else None
     if as_json:
-        emit({**every[0].to_dict(), "spec": local.spec()})
+        several = {} if together is None else {"times": times, "together": together.to_dict()}
+        emit({**every[0].to_dict(), **several, "spec": local.spec()})
         return
     table = plain_table("bound", "epsilon", "delta", left=["bound"])
     for bound in every:
@@ -48,6 +52,9 @@ def amplify(
         f"shuffle, a report is protected only by its local epsilon of {local.effective_epsilon:.4g}.",
         markup=False,
     )
+    if together is not None:
+        text = f"In {times:,} batches together: epsilon {together.epsilon:.4g}, delta {together.delta:g}"
+        console.print(f"{text} ({together.method}).", markup=False)
     if local.whole_reports:
         text = (
             "All reports of a device in a horizon are one report here. Only devices that are in every batch count, "

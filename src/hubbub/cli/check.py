@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+import msgspec
 import typer
 from msgspec.structs import asdict
 
@@ -28,13 +29,19 @@ def check(
     files: Annotated[list[Path], typer.Argument(help="Collections (TOML).", show_default=False)],
     against: Annotated[Path | None, typer.Option("--against", help="The version that the file replaces.")] = None,
     forged: Annotated[float | None, typer.Option("--forged", help="The part of devices that may be forged.")] = None,
+    policy: Annotated[Path | None, typer.Option("--policy", help="What is allowed here (TOML).")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse what is only warned of, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check collections before anyone is asked, and say what they promise.
 
-    Exits with 1 if one is refused. With --json and several files, the answer is a list.
+    Exits with 1 if one is refused, or breaks a clause of the policy. With --json, the answer for several files is a
+    list.
     """
+    from hubbub.authoring.policy import breaches, breaches_together, load_policy
     from hubbub.core.errors import InvalidValue
+
+    clauses = None if policy is None else load_policy(policy)
 
     if against is not None and len(files) > 1:
         raise InvalidValue("--against", str(against), "with one file only")
@@ -46,6 +53,12 @@ def check(
             if len(files) == 1 or error.field == str(file):
                 raise
             raise InvalidValue(f"{file}: {error.field}", error.value, error.allowed) from None
+    if clauses is not None:
+        shared = breaches_together(clauses, [each.collection for each in checked])
+        checked = [
+            each._replace(findings=[*breaches(clauses, each.collection), *shared, *each.findings]) for each in checked
+        ]
+    checked = [each._replace(strict=strict) for each in checked]
     if as_json:
         answers = [collection.to_dict() for collection in checked]
         emit(answers if len(files) > 1 else answers[0])
@@ -65,16 +78,24 @@ class CheckedFile(NamedTuple):
     coalitions: dict[str, list[Coalition]]
     alarms: list[AlarmForecast]
     alarms_guarantee: str | None
+    older: Collection | None = None
+    strict: bool = False
 
     @property
     def refused(self) -> bool:
-        """Whether a finding is an error."""
-        return any(finding.level == "error" for finding in self.findings)
+        """Whether a finding is an error, or a warning where those are refused too."""
+        levels = ("error", "warning") if self.strict else ("error",)
+        return any(finding.level in levels for finding in self.findings)
 
     def to_dict(self) -> dict[str, object]:
         """The same as JSON."""
+        from hubbub.authoring.guarantees import differences, guarantees_of
         from hubbub.authoring.promise import promise
 
+        before: dict[str, object] = {}
+        if self.older is not None:
+            before["before"] = msgspec.to_builtins(guarantees_of(self.older))
+            before["changed"] = [*differences(self.older.spec(), self.collection.spec())]
         return {
             "name": self.collection.name,
             "version": self.collection.version,
@@ -82,6 +103,8 @@ class CheckedFile(NamedTuple):
             "ok": not self.refused,
             "findings": [finding._asdict() for finding in self.findings],
             "promise": promise(self.collection),
+            "guarantees": msgspec.to_builtins(guarantees_of(self.collection)),
+            **before,
             "coalitions": {
                 name: [asdict(coalition) for coalition in coalitions]
                 for name, coalitions in self.coalitions.items()
@@ -116,6 +139,7 @@ def _check(file: Path, against: Path | None, forged: float | None) -> CheckedFil
         coalitions={name: coalitions_of(collection, name) for name in collection.questions},
         alarms=alarm_forecasts(collection, alarms),
         alarms_guarantee=alarms_promise(collection, alarms),
+        older=older,
     )
 
 
