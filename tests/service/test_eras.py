@@ -105,7 +105,7 @@ def test_going_back_to_the_older_code_begins_another_era(monkeypatch: pytest.Mon
 def test_no_step_is_asked_in_two_eras(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over 300 moments: restarts, changed arithmetic, absences that are too long, a clock that is set back."""
     monkeypatch.setattr(rounds, "LONGEST_GAP", 3)
-    monkeypatch.setattr(question_run, "_SNAPSHOT_STEPS", 2)
+    monkeypatch.setattr(question_run, "SNAPSHOT_STEPS", 2)
     chance, arithmetic, world = random.Random(5), 1, adaptive()
     for _ in range(300):
         world.clock.set(max(1000.0, world.clock.now() + chance.choice([5, 15, 30, 30, 60, 120, 700, -80])))
@@ -161,7 +161,7 @@ SPOILT = {
 def test_with_the_same_arithmetic_a_mismatch_is_a_stop_that_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, lines: Any, said: str, damage: str
 ) -> None:
-    monkeypatch.setattr(question_run, "_SNAPSHOT_STEPS", 2)
+    monkeypatch.setattr(question_run, "SNAPSHOT_STEPS", 2)
     world = tick_through(adaptive(), range(1000, 1901, 50))
     run_in(world.store, damage)
     what_to_do = r"restore a backup, .* or serve the collection with a higher version"

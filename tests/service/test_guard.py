@@ -88,7 +88,7 @@ class Guarded:
         """The state of the connection, and when its time is over; "" while there is none, or several."""
 
         async def look() -> tuple[str, float]:
-            connections = list(self.guard._all)
+            connections = list(self.guard.connections)
             if len(connections) != 1:
                 return "", 0.0
             return connections[0].state, connections[0].deadline
@@ -99,7 +99,7 @@ class Guarded:
         """The time of every connection is over."""
 
         def expire() -> None:
-            for connection in self.guard._all:
+            for connection in self.guard.connections:
                 connection.deadline = 0.0
 
         self.loop.call_soon_threadsafe(expire)

@@ -283,7 +283,7 @@ def test_every_stream_says_in_real_time_what_it_says_in_a_simulation(
 ):
     """With restarts at moments of all sorts, or at all of them, from snapshots or the beginning: the releases are those
     of the protocol driven by hand."""
-    monkeypatch.setattr(question_run, "_SNAPSHOT_STEPS", snapshots)
+    monkeypatch.setattr(question_run, "SNAPSHOT_STEPS", snapshots)
     world = World(load_collection(STREAM.replace("METHOD", method)), 1000.0)
     answered: dict[str, Sketch] = {}
     for tick in range(110):

@@ -18,6 +18,7 @@ from hubbub.shuffle.onion import peel, wrap
 from hubbub.shuffler.config import ShufflerKeys
 from hubbub.wire.batches import ShuffledBatch, decode_shuffled, encode_shuffled
 from hubbub.wire.upload import encode_upload
+from tests.shared.in_process import rows_in
 from tests.shuffler.shuffle_world import HOUR, PEOPLE, ShuffleWorld
 
 
@@ -178,7 +179,7 @@ def test_spot_checks_are_nobodys_reports() -> None:
     world.step()
     batch = world.stored()
     assert (batch.n, batch.checks, batch.lost) == (len(PEOPLE) + 10, 7, 0)
-    assert not world.store._read("SELECT * FROM spot_checks")
+    assert not rows_in(world.store, "SELECT * FROM spot_checks")
     assert world.released()["n"] == len(PEOPLE)
 
 

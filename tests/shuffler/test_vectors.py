@@ -12,6 +12,7 @@ from hubbub.authoring import load_collection, promise
 from hubbub.authoring.check import check
 from hubbub.authoring.coalitions import coalitions_of
 from tests.client.test_client_models import shrunk
+from tests.shared.in_process import rows_in
 from tests.shuffler.shuffle_world import ShuffleWorld
 
 START, PEOPLE, ROUNDS = 1_800_000_000, 90, 2
@@ -58,7 +59,7 @@ def test_devices_train_a_model_through_shufflers(tmp_path: Path) -> None:
     payloads = [json.loads(row.payload) for row in rows]
     assert [row.withheld for row in rows] == [None, None]
     assert sum(payload["n"] for payload in payloads) == PEOPLE
-    assert not world.store._read("SELECT * FROM id_pages")
+    assert not rows_in(world.store, "SELECT * FROM id_pages")
     start = np.zeros(3)
     for payload in payloads:
         way, error = np.array(payload["value"]), np.sqrt(payload["variance"])

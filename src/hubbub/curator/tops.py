@@ -252,7 +252,7 @@ def best_pruned(epsilon: float, fan_out: int, height: int) -> int:
 NOISES = ("exponential", "laplace")
 """The noise on each candidate's score: one-sided, or two-sided as the paper has it."""
 
-_MOST_CELLS = 1 << 12  # a count is divided into at most this number of cells
+MOST_CELLS = 1 << 12  # a count is divided into at most this number of cells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +294,7 @@ class ThresholdSearch:
     @cached_property
     def cells(self) -> int:
         """Into how many cells a count of 1 is divided."""
-        cells = _MOST_CELLS
+        cells = MOST_CELLS
         while cells > 1 and ceil_div(cells, self.epsilon) > MOST_SCALE:
             cells //= 2
         return cells

@@ -18,7 +18,7 @@ from hubbub.protocols.views.basic import View
 
 MOST_SETS = 1 << 16
 MOST_ITEMS = 64
-_CELLS = 1 << 24
+BLOCK_CELLS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class _Candidates:
 
     def _blocks(self, values: Values) -> Iterator[Any]:
         """The values in blocks, so that memory does not grow with their number."""
-        size = max(1, _CELLS // len(self.sets))
+        size = max(1, BLOCK_CELLS // len(self.sets))
         for start in range(0, len(values), size):
             yield values[start : start + size]
 
