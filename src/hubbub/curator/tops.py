@@ -264,14 +264,8 @@ class ThresholdSearch:
     that noise of scale 1/epsilon on each score, and the largest of them, is epsilon-private. Scores are integers in
     cells, the noise is exact, ties go to the smaller threshold: the epsilon spent is exactly cells/scale.
 
-    Parameters
-    ----------
-    bound, candidates
-        The largest possible value, and how many thresholds are tried.
-    slope
-        What a score loses for each unit of theta and each value looked at: (3 / (c r eps)) sqrt(...).
-    noise
-        One of `NOISES`.
+    `bound`, `candidates`: the largest possible value, and how many thresholds are tried. `slope`: what a score loses
+    for each unit of theta and each value looked at: (3 / (c r eps)) sqrt(...). `noise`: one of `NOISES`.
 
     References
     ----------

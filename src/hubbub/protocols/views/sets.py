@@ -71,10 +71,7 @@ class _Candidates:
 class Subsets(_Candidates, View):
     """The numbers of the candidates that a set contains.
 
-    Parameters
-    ----------
-    sets
-        The candidates, each as the ascending codes of its items, in ascending order.
+    `sets`: the candidates, each as the ascending codes of its items, in ascending order.
     """
 
     sees_sets = True
@@ -96,10 +93,7 @@ class Subsets(_Candidates, View):
 class SubsetCount(_Candidates, View):
     """How many of the candidates a set contains.
 
-    Parameters
-    ----------
-    sets
-        As of `Subsets`.
+    `sets`: as of `Subsets`.
     """
 
     @property
