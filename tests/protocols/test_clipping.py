@@ -16,7 +16,7 @@ from hubbub.core.reports import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.protocols.topl.stream import ABOVE, LOST
-from hubbub.protocols.window.clipping import WHOLE, RecentShares, clipped_asks, clipped_means
+from hubbub.protocols.window.clipping import WHOLE, _Recent, clipped_asks, clipped_means
 from hubbub.simulate.conversation import run_stream
 from hubbub.simulate.devices import ArrayStream
 from tests.protocols.test_stream_coverage import fewest
@@ -111,7 +111,7 @@ def test_intervals_hold_in_a_jump(method: str, runs: int) -> None:
 
 
 def test_what_is_clipped_away_is_known_of_the_recent_steps_only() -> None:
-    recent, lengths = RecentShares(2), []
+    recent, lengths = _Recent(2), []
     for n in (100, 300, 200, 400, 500):
         recent.add(Estimate([n / 1000], [1e-4], n, noise=Noise(1e-4, 0.0)))
         lengths.append(recent.length)

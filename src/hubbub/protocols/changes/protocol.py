@@ -195,8 +195,12 @@ def change_protocol(
     `Release.lost` says how many reports are missing, and the bias that this may cause. At the first step of a horizon
     everything begins anew. `Release.ended` is what a `Horizon` gathers to answer ranges of steps.
 
-    `first`: the step of the collection that is step 1 of the protocol: horizons are counted in the collection's steps.
-    `answers`: the object that gathers the counts. A caller who passes one can ask it for other sums, at any time.
+    Parameters
+    ----------
+    first
+        The step of the collection that is step 1 of the protocol: horizons are counted in the collection's steps.
+    answers
+        The object that gathers the counts. A caller who passes one can ask it for other sums, at any time.
     """
     memory = memory or Memory()
     answers = memory.keep("answers", answers or Answers(stream.plan))

@@ -81,7 +81,7 @@ class _Histogram:
 
 
 @dataclass
-class RecentShares:
+class _Recent:
     """What the search found in the last steps: in the present block of w steps, and in the block before it."""
 
     w: int
@@ -223,7 +223,7 @@ def clipped_means(
     memory = memory or Memory()
     memory.keep("division", division)
     histogram = memory.keep("seen", _Histogram(np.zeros(cells), np.zeros(cells), 0.0, bound))
-    recent = memory.keep("recent", RecentShares(w))
+    recent = memory.keep("recent", _Recent(w))
     stream = METHODS[method].decide(division, memory=memory, **options)
     reply: Any = None
     while True:
@@ -254,7 +254,7 @@ def _widened(release: Release, squared_bias: float) -> Release:
 
 
 def _clipped_away(
-    shares: Estimate | None, recent: RecentShares, edges: Floats, threshold: float, own: Estimate | None
+    shares: Estimate | None, recent: _Recent, edges: Floats, threshold: float, own: Estimate | None
 ) -> dict[str, Estimate]:
     """What lies above the threshold: in this step, whose shares of the cells are given, and in the last steps.
 
