@@ -73,14 +73,14 @@ def test_a_round_is_told_as_a_batch_and_several_as_their_sum() -> None:
     text = ShuffleWorld(**LEARN).text(least=1000, **LEARN)
     once = load_collection(text)
     twice = load_collection(text.replace("rounds = 2", "rounds = 2\nmost_rounds = 2"))
-    alone, one = coalitions_of(once, "model")[0], coalitions_of(twice, "model")[0]
+    alone, of_two = coalitions_of(once, "model")[0], coalitions_of(twice, "model")[0]
     mechanism = hb.NetSub(epsilon=8.0, dimension=3, sparsity=2)
     assert alone.epsilon == hb.amplify(mechanism, n=1000, delta=1e-6).epsilon < 8.0
     assert alone.year is None
-    assert one.epsilon < alone.epsilon
-    assert one.year is not None
-    assert one.epsilon < one.year[0] <= 2 * one.epsilon
-    assert one.year[1] >= 2 * one.delta or one.year == (8.0, 0.0)
+    assert of_two.epsilon < alone.epsilon
+    assert of_two.year is not None
+    assert of_two.epsilon < of_two.year[0] <= 2 * of_two.epsilon
+    assert of_two.year[1] >= 2 * of_two.delta or of_two.year == (8.0, 0.0)
     assert "(in a year epsilon" in promise(twice)
     assert "(in a year epsilon" not in promise(once)
 
