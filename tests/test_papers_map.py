@@ -62,7 +62,10 @@ class Row:
         ]
         missing = [f"{self.name}: no {column}" for column, texts, _ in columns if not texts]
         return missing + [
-            f"{self.name}: {text}: {said}" for _, texts, problem in columns for text in texts if (said := problem(text))
+            f"{self.name}: {text}: {complaint}"
+            for _, texts, problem in columns
+            for text in texts
+            if (complaint := problem(text))
         ]
 
 
@@ -252,7 +255,7 @@ def test_the_row_that_is_changed_in_the_next_test_is_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "instead", "said"),
+    ("there", "instead", "complaint"),
     [
         ("`GRR`", "`GRRR`", "GRRR: no such name: GRRR"),
         ("`GRR`", "`GRR.ratios`", "no such name: ratios"),
@@ -277,10 +280,10 @@ def test_the_row_that_is_changed_in_the_next_test_is_right() -> None:
         ("`psfo::bad_sets_are_refused`", "untested", "no test"),
     ],
 )
-def test_what_leads_nowhere_is_found(there: str, instead: str, said: str) -> None:
+def test_what_leads_nowhere_is_found(there: str, instead: str, complaint: str) -> None:
     (row,) = rows(GOOD.replace(there, instead))
     (problem,) = row.problems
-    assert said in problem
+    assert complaint in problem
 
 
 @pytest.mark.skipif(not WITH_PAPERS, reason="hubbub_papers is not installed")

@@ -118,11 +118,11 @@ def window_steps(method: str, jump: Callable[[int], float], steps: int, rng: np.
     asked = Shares(Ordinal(16))
     made, few = asked.mechanism(10**12), shares[-1:]
     assert isinstance(made, FrequencyOracle)
-    one = math.sqrt(float(made.noise(each).sampled(each, n).variance(few)[0]))
+    deviation = math.sqrt(float(made.noise(each).sampled(each, n).variance(few)[0]))
 
     def answer(ask: Ask) -> Sketch:
         now = shares.copy()
-        now[[0, -1]] += jump(ask.step) * one * np.array([-1, 1])
+        now[[0, -1]] += jump(ask.step) * deviation * np.array([-1, 1])
         count = round(n * ask.cohort.share)
         people = rng.multivariate_hypergeometric(np.rint(n * now).astype(np.int64), count, method="marginals")
         assert isinstance(ask.mechanism, FrequencyOracle)

@@ -80,14 +80,14 @@ def test_a_small_batch_needs_a_reason() -> None:
 
 def test_groups_of_fewer_than_100_people_need_a_reason() -> None:
     where = "privacy.minimum_arc"
-    one = small(planned_devices=1000)
-    assert "0.1% of 1,000, is 1 person; at least 100" in only_finding(one, "error", where).text
+    reasoned = small(planned_devices=1000)
+    assert "0.1% of 1,000, is 1 person; at least 100" in only_finding(reasoned, "error", where).text
     with pytest.raises(UnsafeCollection):
-        refuse_unsafe(one)
+        refuse_unsafe(reasoned)
     assert levels(small(planned_devices=99_499), where) == ["error"]
     assert "is 100 people" in only_finding(small(planned_devices=100_000), "note", where).text
-    assert levels(replace(one, minimum_arc=CIRCLE // 10), where) == ["note"]
-    allowed = replace(one, overrides={"arc_below_100": "a class of volunteers"})
+    assert levels(replace(reasoned, minimum_arc=CIRCLE // 10), where) == ["note"]
+    allowed = replace(reasoned, overrides={"arc_below_100": "a class of volunteers"})
     assert "is 1 person; allowed because: a class of volunteers" in only_finding(allowed, "warning", where).text
     refuse_unsafe(allowed)
 

@@ -128,14 +128,14 @@ def against(old: Collection = OLD, **change: Any) -> dict[str, list[tuple[str, s
 
 
 @pytest.mark.parametrize(
-    ("change", "where", "level", "said"), CHANGES, ids=[f"{where}-{k}" for k, (_, where, *_) in enumerate(CHANGES)]
+    ("change", "where", "level", "words"), CHANGES, ids=[f"{where}-{k}" for k, (_, where, *_) in enumerate(CHANGES)]
 )
 def test_every_change_is_explained_and_needs_a_version(
-    change: dict[str, Any], where: str, level: str, said: str
+    change: dict[str, Any], where: str, level: str, words: str
 ) -> None:
     findings = against(**change)
-    assert [one for one, text in findings[where] if said in text] == [level]
-    assert [one for one, _ in findings["version"]] == ["note"]
+    assert [found_level for found_level, text in findings[where] if words in text] == [level]
+    assert [found_level for found_level, _ in findings["version"]] == ["note"]
     ((stuck, text),) = against(**change, version=1)["version"]
     assert stuck == "error"
     assert "make it 2" in text

@@ -29,7 +29,7 @@ class Player:
         self.losing = False
         self.tab, self.event = 0, 0
         self.answers: dict[str, dict[str, Any]] = {}
-        self.heard: list[tuple[str, str]] = []
+        self.received: list[tuple[str, str]] = []
         self.in_force: list[str] = []
         self.errors: Counter[str] = Counter()
 
@@ -41,12 +41,12 @@ class Player:
         finally:
             self._close()
         answers = [{"id": report_id, **answer} for report_id, answer in self.answers.items()]
-        return {"answers": answers, "heard": self.heard, "in_force": self.in_force, "errors": dict(self.errors)}
+        return {"answers": answers, "heard": self.received, "in_force": self.in_force, "errors": dict(self.errors)}
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
         if body is None:
             return Response(200, {}, json.dumps(self.documents[path.endswith("/asks")]).encode())
-        self.heard += [(entry.report_id.hex(), entry.report.hex()) for entry in decode_upload(body).entries]
+        self.received += [(entry.report_id.hex(), entry.report.hex()) for entry in decode_upload(body).entries]
         if self.losing:
             raise Unreachable("nobody heard the answer")
         return Response(200, {}, b'{"rejected": []}')

@@ -172,14 +172,14 @@ def test_an_older_copy_is_refused_and_recovered_with_everything_spent(folder: Pa
     assert here.spend(range(5, 6)) == 1
     copy = copied(folder, tmp_path / "copy")
     assert here.spend(range(6, 7)) == 1
-    heard = len(here.server.bodies)
+    uploads = len(here.server.bodies)
     older = restored(folder, copy, how)
     for _ in range(2):
         with pytest.raises(LedgerUnavailable, match="an older copy, after 1 of 2 answers"):
             here.device(str(older))
     Client.recover(older, clock=here.clock)
     assert here.spend(range(7, 9), str(older)) == 0  # the limit is for life
-    assert len(here.server.bodies) == heard
+    assert len(here.server.bodies) == uploads
 
 
 def test_a_copy_put_under_a_running_client_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -189,11 +189,11 @@ def test_a_copy_put_under_a_running_client_is_refused(folder: Path, tmp_path: Pa
     with here.device() as client:
         assert [here.live(client, step, theme="dark") for step in (6, 7)] == [1, 1]
         shutil.copyfile(copy / FILE, folder / FILE)  # into the file that it has open
-        heard = len(here.server.bodies)
+        uploads = len(here.server.bodies)
         for act in (client.tick, client.upload):
             with pytest.raises(LedgerUnavailable, match="an older copy"):
                 act()
-        assert len(here.server.bodies) == heard
+        assert len(here.server.bodies) == uploads
 
 
 def test_a_copy_from_before_an_answer_that_never_left_is_taken(folder: Path, tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ def test_streams_that_go_on_from_one_state_share_no_noise(cut: int) -> None:
         for seed, values in ((5, VALUES), (6, halves), (5, halves))
     )
     least = 1e-3 * theta  # of noise whose deviation is about 10 thetas
-    for one, other in ((own, first), (own, second), (first, second)):
-        assert (np.abs(one - other) > least).mean() > 0.99
+    for left, other in ((own, first), (own, second), (first, second)):
+        assert (np.abs(left - other) > least).mean() > 0.99
     assert (np.abs(first - third) < least).all()
 
 

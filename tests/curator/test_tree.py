@@ -159,7 +159,7 @@ def chances(scores: np.ndarray, chance: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("noise", NOISES)
 def test_no_neighbour_is_more_than_epsilon_away(noise: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every pair of streams of two values over three candidates, in exact chances."""
-    monkeypatch.setattr(tops, "_MOST_CELLS", 4)
+    monkeypatch.setattr(tops, "MOST_CELLS", 4)
     search = ThresholdSearch(epsilon=Fraction(1, 2), bound=3.0, candidates=3, slope=0.11, noise=noise)
     assert search.cells == 4
     chance = law(noise, math.exp(-1 / search.scale))

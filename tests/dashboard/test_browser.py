@@ -75,7 +75,7 @@ def site() -> Iterator[Site]:
 
 def upload(site: Site, collector: Collector, fleet: PageFleet) -> None:
     now, collection = collector.clock.now(), fleet.collection.collection_id
-    (window,) = [one for one in collector.board.open(collection, now) if one.question == "popular"]
+    (window,) = [ask for ask in collector.board.open(collection, now) if ask.question == "popular"]
     for body in fleet.bodies(window):
         asked = urllib.request.Request(f"{site.address}/v1/reports", body, {"Content-Type": BATCH_TYPE})
         with urllib.request.urlopen(asked, timeout=10) as answered:

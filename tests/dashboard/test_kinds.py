@@ -97,8 +97,8 @@ def test_the_length_is_freed_of_what_noise_adds() -> None:
 
 
 def test_what_is_said_of_a_round() -> None:
-    said = re.sub("<[^>]*>", "", vector_headline(told([3.0, 4.0], 0.0001, number=1), 5))
-    assert said == "Round 2 of 5: the mean update is 5.000 (4.980 to 5.020) long."
+    text = re.sub("<[^>]*>", "", vector_headline(told([3.0, 4.0], 0.0001, number=1), 5))
+    assert text == "Round 2 of 5: the mean update is 5.000 (4.980 to 5.020) long."
     assert "nobody answered" in vector_headline(told([0.0], np.inf), 5)
     assert "Withheld: 3 reports" in vector_headline(told([1.0], 1.0, n=3), 5)
 

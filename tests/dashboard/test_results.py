@@ -77,16 +77,18 @@ def test_reports_step_and_bias_are_said(get: Get, collector: Collector):
 
 def test_a_stream_is_drawn_with_its_gaps_stand_ins_and_marks(get: Get, collector: Collector):
     stored = released(collector, "emoji/trend", most=120)
-    (figure,) = [one for one in get("/results/emoji/trend?value=0").page.all("figure") if one.given.get("data-chart")]
+    (figure,) = [
+        element for element in get("/results/emoji/trend?value=0").page.all("figure") if element.given.get("data-chart")
+    ]
     rows = figure.all("tr")[1:]
     assert len(rows) == len(stored) == 21
     for row, release in zip(reversed(rows), stored, strict=True):
-        numbers = [float(one.given["value"]) for one in row.all("data")]
+        numbers = [float(element.given["value"]) for element in row.all("data")]
         expected = [] if release["withheld"] else [release[key][0] for key in ("value", "low", "high")]
         assert numbers == [possible(number) for number in expected]
         assert ("data-marked" in row.given) == (release["published"] and not release["withheld"])
     drawing = figure.all("svg")[0]
-    dots = [one for one in drawing.all("path") if one.given["class"] == "dot"]
+    dots = [element for element in drawing.all("path") if element.given["class"] == "dot"]
     assert len(dots) == sum(release["published"] and not release["withheld"] for release in stored) > 1
     assert any(not release["published"] for release in stored)
 
@@ -223,8 +225,8 @@ def test_what_forged_reports_can_do_is_said_of_every_question(get: Get, collecto
     collection = collector.collections[name]
     tables = get(f"/privacy/{name}").page.all("table")
     (rows,) = [table.all("tr")[1:] for table in tables if table.below[0].text == "Forged reports by question"]
-    said = {row.below[0].text: row.below[1].text for row in rows}
-    assert said == {asked: poisoning(question).text() for asked, question in collection.questions.items()}
+    texts = {row.below[0].text: row.below[1].text for row in rows}
+    assert texts == {asked: poisoning(question).text() for asked, question in collection.questions.items()}
 
 
 def test_spending_never_shows_more_than_a_window(get: Get, collector: Collector):

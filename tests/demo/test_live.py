@@ -144,8 +144,8 @@ def test_without_a_terminal_it_ends_by_itself() -> None:
     assert done.returncode == 0, done.stderr
     assert "the page: http://127.0.0.1:" in done.stderr
     questions = ("Which emoji is used most?", "Does your flight leave on time?", "How far did your aircraft fly")
-    for said in ("reports accepted", *questions, "promised"):
-        assert said in done.stdout
+    for words in ("reports accepted", *questions, "promised"):
+        assert words in done.stdout
     assert "\x1b" not in done.stdout
 
 

@@ -21,12 +21,12 @@ class Watching:
     def __init__(self, *args: str) -> None:
         self.process = Hubbub(Path()).start("watch", *args, "--json")
         self.lines: list[dict[str, Any]] = []
-        self.said: list[str] = []
+        self.printed: list[str] = []
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         self.threads = [
             threading.Thread(target=lambda: self.lines.extend(map(json.loads, self.process.stdout or ()))),
-            threading.Thread(target=lambda: self.said.extend(self.process.stderr or ())),
+            threading.Thread(target=lambda: self.printed.extend(self.process.stderr or ())),
         ]
         for thread in self.threads:
             thread.start()
@@ -101,10 +101,10 @@ def test_a_collector_is_followed_through_its_death(served: ServedCollector):
     assert seen["alarm"] is True
     assert seen["time"].endswith("+00:00")
     served.kill()
-    wait_for(lambda: [line for line in watching.said if "is away" in line])
+    wait_for(lambda: [line for line in watching.printed if "is away" in line])
     again = ServedCollector(served.folder, TWO_QUESTIONS, port=served.port)
     try:
-        wait_for(lambda: [line for line in watching.said if "is back" in line])
+        wait_for(lambda: [line for line in watching.printed if "is back" in line])
         second = again.answer("themes", "popular", [0] * 100)
         seen = wait_for(lambda: [line for line in watching.lines if line["step"] == second.step])[0]
         assert -0.1 < seen["value"] < 0.3
@@ -114,4 +114,4 @@ def test_a_collector_is_followed_through_its_death(served: ServedCollector):
         again.close()
     steps = [line["step"] for line in watching.lines]
     assert steps == sorted(set(steps))  # nothing twice, and in order
-    assert any(line.startswith("Alarm: ") for line in watching.said)
+    assert any(line.startswith("Alarm: ") for line in watching.printed)

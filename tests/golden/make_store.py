@@ -103,7 +103,7 @@ class World:
         dark = 3 if step < FIRST + HALF else 7
         values = [int(person % 10 < dark) for person in range(PEOPLE)]
         if question == "places":
-            said = []
+            bodies = []
             asked = np.flatnonzero(ask.cohort.holds(np.arange(60) * _TURN % CIRCLE)).tolist()
             for person in asked if step % 4 != 3 else [person for person in asked if person < 50]:  # some are away
                 key = ask.mechanism.spec_id, person
@@ -113,9 +113,9 @@ class World:
                 self.states[key] = states
                 told, sends = ask.mechanism.with_enrolment(states, *spoke, new)
                 if sends[0]:
-                    said.append(told)
+                    bodies.append(told)
             empty = np.zeros((0, ask.mechanism.dimension), np.uint8)
-            return Reports.concat([ask.mechanism.make_reports(empty[:, 0], False, empty), *said])
+            return Reports.concat([ask.mechanism.make_reports(empty[:, 0], False, empty), *bodies])
         share = ask.cohort.length / 2**32
         return ask.mechanism.randomize(ask.view(values[: round(PEOPLE * share)]), rng)
 

@@ -108,27 +108,27 @@ def transcript(
     """What a protocol says to what it hears, for some steps or to its end."""
     memory = Memory()
     talk = Conversation(collection.protocol(question, memory, first=FIRST))
-    said: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     state: dict[str, Any] = {}
     told = 0
     while told < steps and talk.message is not None:
         if isinstance(talk.message, Release) and told + 1 == SNAPSHOT:
             state = json.loads(json.dumps(memory.state()))
-        heard, asks = talk.listen(), talk.asks
-        if isinstance(heard, Release):
+        message, asks = talk.listen(), talk.asks
+        if isinstance(message, Release):
             told += 1
-            said.append(released(heard))
-        elif isinstance(heard, Count):
-            counted = count(heard)
-            named = {"count": heard.candidates_json(), "n": counted.n, "support": counted.support.tolist()}
-            said.append({**named, "places": list(counted.places), "tested": counted.tested})
+            messages.append(released(message))
+        elif isinstance(message, Count):
+            counted = count(message)
+            named = {"count": message.candidates_json(), "n": counted.n, "support": counted.support.tolist()}
+            messages.append({**named, "places": list(counted.places), "tested": counted.tested})
             talk.reply_count(counted)
         else:
             sketches = [hear(ask) for ask in asks]
             for ask, sketch in zip(asks, sketches, strict=True):
-                said.append({"ask": ask.ask_id, "n": sketch.n, "counts": sketch.counts.tolist()})
+                messages.append({"ask": ask.ask_id, "n": sketch.n, "counts": sketch.counts.tolist()})
             talk.reply_all(sketches)
-    return {"said": said, "snapshot": state}
+    return {"said": messages, "snapshot": state}
 
 
 def released(release: Release) -> dict[str, Any]:
@@ -206,14 +206,14 @@ def _age(person: int) -> float | None:
 
 def replayed(collection: Collection, question: str, kept: dict[str, Any]) -> dict[str, Any]:
     """What a protocol says to the sketches of a transcript."""
-    heard = iter([one for one in kept["said"] if "ask" in one])
-    counts = iter([one for one in kept["said"] if "count" in one])
+    asks_kept = iter([entry for entry in kept["said"] if "ask" in entry])
+    counts = iter([entry for entry in kept["said"] if "count" in entry])
 
     def counted(_count: Count) -> CountResult:
         told = next(counts)
         return CountResult(told["n"], np.array(told["support"], dtype=np.int64), tuple(told["places"]), told["tested"])
 
-    return transcript(collection, question, lambda ask: sketch_of(ask, next(heard)), counted)
+    return transcript(collection, question, lambda ask: sketch_of(ask, next(asks_kept)), counted)
 
 
 def sketch_of(ask: Ask, kept: dict[str, Any]) -> Sketch:

@@ -184,9 +184,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.site.collector is not None:
             return self._relay(body)
         if self.site.status in (0, 200):
-            said = self.site.take(body)
+            response = self.site.take(body)
         if self.site.status == 200:
-            return self._json(said)
+            return self._json(response)
         if self.site.status == 0:
             self.close_connection = True
             return None

@@ -434,10 +434,10 @@ def test_a_question_of_every_kind_is_answered(visit: Visit) -> None:
     for _ in range(3):
         tab.tick(later=HOUR)
     assert tab.refused == {}
-    heard = {name: [entry for entry in tab.site.entries.values() if entry.question == name] for name in EVERY_KIND}
+    received = {name: [entry for entry in tab.site.entries.values() if entry.question == name] for name in EVERY_KIND}
     names = {type(ask.mechanism).__name__ for _, ask in tab.site.current()}
     assert names >= {"Hybrid", "ExSub", "NetSeed", "BasicRappor", "Loloha", "GRR", "Rappor", "PSFO"}
-    for name, entries in heard.items():
+    for name, entries in received.items():
         if EVERY_KIND[name].kind != "changes":  # whose devices speak when they have something to say
             assert len(entries) == 3, name
         assert entries, name  # they enrol with the first
@@ -452,23 +452,23 @@ def test_a_stream_of_changes_enrols_until_it_was_heard_and_pays_once_a_horizon(v
     tab.set_time()
     tab.record("theme", "dark")
     once = tab.site.current()[0][1].mechanism.event().spent
-    heard = []
+    received = []
     tab.site.reject = "late"  # nobody counted it
     for step in range(12):
         tab.tick()
         assert tab.lifetime == min(step // 4 + 1, 2) * once
         tab.reopen()
-        heard.append([bool(report.public["new"][0]) for report in tab.site.reports()])
+        received.append([bool(report.public["new"][0]) for report in tab.site.reports()])
         tab.site.entries.clear()
         tab.site.reject = None
         tab.site.clock.advance(HOUR)
         tab.set_time()
         tab.record("theme", ("light", "dark")[step % 2])
-    assert heard[:2] == [[], [True]]  # it says so again, and then no more
-    assert not any(new for entries in heard[2:4] for new in entries)
-    assert heard[4] == [True]
-    assert not any(new for entries in heard[5:8] for new in entries)
-    assert heard[8:] == [[]] * 4  # a third horizon is not paid for
+    assert received[:2] == [[], [True]]  # it says so again, and then no more
+    assert not any(new for entries in received[2:4] for new in entries)
+    assert received[4] == [True]
+    assert not any(new for entries in received[5:8] for new in entries)
+    assert received[8:] == [[]] * 4  # a third horizon is not paid for
 
 
 def test_a_mechanism_that_it_does_not_know_is_refused_by_name_and_the_rest_is_answered(visit: Visit) -> None:

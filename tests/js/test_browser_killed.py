@@ -65,10 +65,10 @@ def test_killed_in_the_middle_of_a_study_it_goes_on(site: OpenSite, tmp_path: Pa
             study.evaluate(f"() => {{ client.tick(); return new Promise(done => setTimeout(done, {turn % 8 * 25})); }}")
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    heard = sorted(study.heard())
-    assert [each[:2] for each in heard] == [(turn // 3, turn % 3 + 1) for turn in range(turns)]
+    answered = sorted(study.heard())
+    assert [each[:2] for each in answered] == [(turn // 3, turn % 3 + 1) for turn in range(turns)]
     for run in range(-(-turns // 3)):  # what was so at the first answer, which the killed browser gave or did not
-        (value,) = {each[3] for each in heard if each[0] == run}
+        (value,) = {each[3] for each in answered if each[0] == run}
         assert value in (10 + run, 99)
     assert home.replays == 0
 

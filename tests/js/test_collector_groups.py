@@ -69,10 +69,12 @@ def test_both_clients_answer_and_every_release_is_what_the_protocol_says(togethe
     for question in ("crashes", "start"):
         talk = Conversation(crashes.protocol(question, first=STEP), parts=crashes.terms[question].parts)
         talk.reply_all(here.sketches(question, STEP)[: len(talk.asks)])
-        said = talk.listen()
-        assert isinstance(said, Release)
+        message = talk.listen()
+        assert isinstance(message, Release)
         (told[question],) = here.releases(question)
-        assert told[question]["value"] == [None if value != value else value for value in said.estimate.value.tolist()]
+        assert told[question]["value"] == [
+            None if value != value else value for value in message.estimate.value.tolist()
+        ]
         assert told[question]["n"] == 2 * EACH
     shares = dict(zip(told["crashes"]["labels"], told["crashes"]["value"], strict=True))
     assert shares["13: no"] == pytest.approx(1.0, abs=0.35)

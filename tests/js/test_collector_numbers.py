@@ -48,10 +48,10 @@ def test_both_clients_answer_and_every_release_is_what_the_protocol_says(togethe
         for told in releases:
             (_, clipped) = talk.asks[-1].view.range or (0.0, 0.0)
             talk.reply_all([sketches.pop(0) for _ in talk.asks])
-            said = talk.listen()
-            assert isinstance(said, Release)
-            assert told["n"] == said.n == 2 * EACH
-            for name, estimate in said.estimates.items():
+            message = talk.listen()
+            assert isinstance(message, Release)
+            assert told["n"] == message.n == 2 * EACH
+            for name, estimate in message.estimates.items():
                 told_of = told if name == "estimate" else told["estimates"][name]
                 assert told_of["value"] == estimate.value.tolist()
         if question == "fares":
@@ -92,10 +92,10 @@ def test_both_clients_answer_a_mean_whose_range_is_found(together: OpenTogether)
     talk = Conversation(rides.protocol("typical", first=FIRST), rounds=rides.terms["typical"].rounds)
     assert [told["step"] for told in releases] == list(range(FIRST, FIRST + STEPS))
     for told in releases:
-        while not isinstance(said := talk.listen(), Release):
+        while not isinstance(message := talk.listen(), Release):
             clips |= {talk.asks[0].view.range}
             talk.reply_all([sketches.pop(0)])
-        assert told["value"] == said.estimate.value.tolist()
+        assert told["value"] == message.estimate.value.tolist()
         for name in (ABOVE, LOST, WHOLE):
-            assert told["estimates"][name]["value"] == said.estimates[name].value.tolist()
+            assert told["estimates"][name]["value"] == message.estimates[name].value.tolist()
     assert len(clips) > 1

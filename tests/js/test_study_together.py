@@ -25,8 +25,8 @@ def test_both_clients_answer_one_study_and_a_simulation_says_the_same(together: 
         here.server.restart()
     assert (by_python, by_browser) == (EACH, EACH), "every device is on one arc"
     (told,) = here.releases("common")
-    said = retold(here.collection, here.server.store)
+    releases = retold(here.collection, here.server.store)
     assert told.get("stopped") is None
-    assert said.estimate.value.tolist() == told["value"]
-    assert list(said.estimate.labels or ()) == told["labels"]
-    assert said.n == 2 * EACH
+    assert releases.estimate.value.tolist() == told["value"]
+    assert list(releases.estimate.labels or ()) == told["labels"]
+    assert releases.n == 2 * EACH

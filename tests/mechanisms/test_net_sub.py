@@ -157,7 +157,7 @@ class TestChoice:
     def test_the_grid_finds_what_a_look_at_every_size_finds(self, d, s, monkeypatch):
         for epsilon in (0.1, 0.7, 1.0, 1.6, 3.0, 5.0):
             errors = net_errors(epsilon, d, s, np.arange(1, d + s + 1), of="mean")
-            monkeypatch.setattr(net, "_SIZES", 256)
+            monkeypatch.setattr(net, "GRID_POINTS", 256)
             best_net.cache_clear()
             assert best_net(epsilon, d, s).error <= errors.min() * (1 + 1e-7)
 

@@ -126,7 +126,7 @@ def test_one_bit_mean_is_stochastic_rounding() -> None:
     rounding = hb.StochasticRounding(epsilon=1.0, low=0.0, high=10.0)
     ends = rounding.outputs()
     assert ends is not None
-    one = [1 / (power + 1) + x / 10 * (power - 1) / (power + 1) for x in numbers]
-    assert np.exp(rounding.log_prob(ends, numbers))[1] == pytest.approx(one, rel=1e-9)
+    chances = [1 / (power + 1) + x / 10 * (power - 1) / (power + 1) for x in numbers]
+    assert np.exp(rounding.log_prob(ends, numbers))[1] == pytest.approx(chances, rel=1e-9)
     numbers_of_bits = [10 * (bit * (power + 1) - 1) / (power - 1) for bit in (0, 1)]
     assert 5 + 5 * rounding.number_of(np.arange(2)) == pytest.approx(numbers_of_bits, rel=1e-9)

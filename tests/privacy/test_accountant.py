@@ -10,7 +10,7 @@ import hubbub as hb
 from hubbub.core.errors import InvalidValue
 from hubbub.privacy.accountant import accounted, composed_epsilon, losses_of, profile_of
 from hubbub.privacy.amplify import amplify, compose
-from hubbub.privacy.enumeration import report_table
+from tests.privacy.test_amplification import report_table
 
 NORMAL = NormalDist()
 

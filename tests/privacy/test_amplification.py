@@ -1,9 +1,9 @@
 """Amplification: every bound against brute force, reference numbers, and claims that are no guarantees."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from fractions import Fraction
-from itertools import product
+from itertools import combinations_with_replacement, permutations, product
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,12 @@ from scipy.stats import binom
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Columns
+from hubbub.core.reports import Columns, Floats
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.oracle import CandidateCounts
 from hubbub.mechanisms.weights import Blanket
 from hubbub.privacy.amplify import Amplified, amplified_delta, amplify, bounds, compose, local_epsilon
 from hubbub.privacy.binomial_tails import at_least, blocks, point
-from hubbub.privacy.enumeration import report_table, shuffled_delta
 from hubbub.privacy.shuffle_bounds import COARSE, blanket_delta, clone_chance, clone_delta, stronger_clone_chance
 from hubbub_papers.amplification_claims import collaborative_clones, unary_claim, variation_claim, variation_delta
 
@@ -48,6 +47,41 @@ TINY: list[tuple[type[Mechanism], float, dict[str, Any], Columns | None]] = [
 ]
 """Mechanisms whose shuffled reports can all be listed: class, epsilon, other settings, and some public parts."""
 NAMES = [case[0].__name__ for case in TINY]
+
+
+def report_table(mechanism: Mechanism, *, publics: Columns | None = None, values: int = 4) -> Floats:
+    """The probability of every report (column) under every value (row); public parts are equally likely."""
+    examples = mechanism.example_values(values)
+    parts = max((len(column) for column in (publics or {}).values()), default=1)
+    tables = []
+    for row in range(parts):
+        outputs = mechanism.outputs({name: column[row : row + 1] for name, column in (publics or {}).items()} or None)
+        assert outputs is not None
+        tables.append(mechanism.prob(outputs, examples).astype(np.float64).T)
+    return np.concatenate(tables, axis=1) / len(tables)
+
+
+def shuffled_delta(table: Floats, n: int, epsilon: float) -> float:
+    """The exact delta of n shuffled reports at an epsilon: the largest over all values of everyone."""
+    worst = 0.0
+    for other_values in combinations_with_replacement(range(len(table)), n - 1):
+        rest: dict[tuple[int, ...], float] = {(0,) * table.shape[1]: 1.0}
+        for value in other_values:
+            rest = _one_more(rest, table[value])
+        worlds = [_one_more(rest, row) for row in table]
+        for first, second in permutations(worlds, 2):
+            delta = sum(max(0.0, chance - math.exp(epsilon) * second[counts]) for counts, chance in first.items())
+            worst = max(worst, delta)
+    return worst
+
+
+def _one_more(counts: dict[tuple[int, ...], float], row: Floats) -> dict[tuple[int, ...], float]:
+    """The distribution of the counts of every kind of report after one more report, whose distribution is `row`."""
+    longer: dict[tuple[int, ...], float] = defaultdict(float)
+    for numbers, chance in counts.items():
+        for kind, more in enumerate(row.tolist()):
+            longer[(*numbers[:kind], numbers[kind] + 1, *numbers[kind + 1 :])] += chance * more
+    return longer
 
 
 def _deltas(mechanism, n, epsilon):

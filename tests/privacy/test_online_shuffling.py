@@ -45,8 +45,8 @@ def mixed(crowd: Sequence[dict[Transcript, float]]) -> dict[Batches, float]:
     return chances
 
 
-def exact_delta(one: dict[Batches, float], other: dict[Batches, float], epsilon: float) -> float:
-    return math.fsum(max(0.0, chance - math.exp(epsilon) * other.get(seen, 0.0)) for seen, chance in one.items())
+def exact_delta(first: dict[Batches, float], other: dict[Batches, float], epsilon: float) -> float:
+    return math.fsum(max(0.0, chance - math.exp(epsilon) * other.get(seen, 0.0)) for seen, chance in first.items())
 
 
 def worst_delta(stream: ChangeStream, level: int, n: int, epsilon: float) -> float:
@@ -56,7 +56,9 @@ def worst_delta(stream: ChangeStream, level: int, n: int, epsilon: float) -> flo
     for others in combinations_with_replacement(sequences, n - 1):
         crowd = [told(stream, level, values) for values in others]
         seen = {values: mixed([told(stream, level, values), *crowd]) for values in sequences}
-        worst = max([worst, *(exact_delta(seen[one], seen[other], epsilon) for one, other in permutations(seen, 2))])
+        worst = max(
+            [worst, *(exact_delta(seen[first], seen[other], epsilon) for first, other in permutations(seen, 2))]
+        )
     return worst
 
 
@@ -93,7 +95,7 @@ def test_a_bound_that_counts_those_who_miss_a_step_is_none() -> None:
     sequences = list(product((0, 1), repeat=2))
     away = [absent_from(told(stream, 0, (0, 0)).items(), 1) for _ in range(5)]
     seen = [mixed([told(stream, 0, values), *away]) for values in sequences]
-    exact = max(exact_delta(one, other, epsilon) for one, other in permutations(seen, 2))
+    exact = max(exact_delta(first, other, epsilon) for first, other in permutations(seen, 2))
     whole = stream.mechanisms[0]
     assert exact > amplified_delta(whole, n=6, epsilon=epsilon) + 0.05
     assert exact <= amplified_delta(whole, n=1, epsilon=epsilon) + 1e-12

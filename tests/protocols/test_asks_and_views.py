@@ -127,7 +127,7 @@ def test_many_peoples_sets_are_looked_at_in_blocks(monkeypatch: pytest.MonkeyPat
     people = Sets(Ordinal(10), most=6).encode([{number % 10, (number + 1) % 10} for number in range(50)])
     sets = ((1,), (1, 2), (5,))
     all_at_once, counts = Subsets(sets)(people).padded(), SubsetCount(sets)(people)
-    monkeypatch.setattr("hubbub.protocols.views.sets._CELLS", 21)  # seven people at a time
+    monkeypatch.setattr("hubbub.protocols.views.sets.BLOCK_CELLS", 21)  # seven people at a time
     assert np.array_equal(Subsets(sets)(people).padded(), all_at_once)
     assert np.array_equal(SubsetCount(sets)(people), counts)
     assert len(Subsets(sets)([])) == len(SubsetCount(sets)([])) == 0

@@ -133,7 +133,7 @@ def test_candidates_in_blocks_are_the_candidates_at_once(monkeypatch: pytest.Mon
     values, _ = exponential(3000, 64)
     at_once = find_top(values, k=5, epsilon=1.0, bits=64, query_limit=1 << 12, rng=Random(seed=3))
     monkeypatch.setattr(search_module, "BLOCK", 97)
-    monkeypatch.setattr(search_module, "_REPORTS", 101)
+    monkeypatch.setattr(search_module, "BLOCK_REPORTS", 101)
     in_blocks = find_top(values, k=5, epsilon=1.0, bits=64, query_limit=1 << 12, rng=Random(seed=3))
     assert in_blocks.values == at_once.values
     assert in_blocks.estimate.value.tolist() == at_once.estimate.value.tolist()

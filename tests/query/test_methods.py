@@ -109,10 +109,10 @@ def test_a_query_goes_to_the_method_that_is_expected_to_err_less() -> None:
     narrow = engine.sql("SELECT COUNT(*) FROM people WHERE age = 3 AND town = 'b'", explain=True)
     assert wide.plan.splitlines()[0].startswith("HIO (0.5) and MG (0.5), epsilon 2: 6,000 people")
     for answer, best, other in ((wide, "HIO", "MG"), (narrow, "MG", "HIO")):
-        said = f"answered by {best}: expected errors are "
-        assert said in answer.plan
-        assert answer.notes[0].startswith(said)
-        times = float(answer.notes[0].removeprefix(said).split(" times")[0])
+        remark = f"answered by {best}: expected errors are "
+        assert remark in answer.plan
+        assert answer.notes[0].startswith(remark)
+        times = float(answer.notes[0].removeprefix(remark).split(" times")[0])
         assert times > 1.5
         assert answer.notes[0].endswith(f"with {other}")
     assert (

@@ -64,13 +64,13 @@ def test_a_horizon_is_paid_once() -> None:
 
 def test_the_promise_tells_of_horizons_levels_and_changes() -> None:
     text = promise(load_collection(PLACES))
-    for said in (
+    for words in (
         "Time is divided into periods of 1 day. The device is on one of 5 levels, by a random number",
         "at most 7 in a period",
         "taken as one value, all reports of the period together are at most 2.72 times",
         "The reports of where carry the level of the device, one of 5",
     ):
-        assert said in text, said
+        assert words in text, words
 
 
 def test_the_plan_and_the_check_know_it() -> None:

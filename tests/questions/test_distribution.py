@@ -53,8 +53,8 @@ def test_a_release_holds_the_truth() -> None:
     protocol = placed(question, FARE).protocol()
     ask: Any = next(protocol)
     fares = 30.0 * (Random(seed=2).uint64(20_000, 3) / 2.0**64).mean(axis=1)
-    heard = ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(fares), Random(seed=3)))
-    release: Any = protocol.send(heard)
+    sketch = ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(fares), Random(seed=3)))
+    release: Any = protocol.send(sketch)
     assert list(release.estimates) == [MAIN, "Quantiles", "Mean"]
     shares, quantiles, mean = release.estimates.values()
     assert quantiles.labels == ("median", "95% are below")

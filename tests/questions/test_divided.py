@@ -159,7 +159,7 @@ def misses(case: str, runs: int, n: int = 1500) -> tuple[int, float]:
         values, truth = np.where(ones, 100.0, 0.0), 100 / 3
     if keys["kind"] == "keyvalue":
         values = np.empty(n, dtype=object)
-        values[:] = [[(1, 3.0)] if one else [] for one in ones]
+        values[:] = [[(1, 3.0)] if vector else [] for vector in ones]
     if keys["kind"] == "marginals" or "by" in keys:
         values = np.ones(n, dtype=[("theme", np.int64), ("level", np.int64)])
         values["theme"] = ones

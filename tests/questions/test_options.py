@@ -140,7 +140,7 @@ def test_the_constants_of_svim_are_keys_and_are_signed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "words"),
     [
         ({"candidates": 3}, "candidates: got 3; allowed: an integer from 4 to"),
         ({"largest": 1}, "largest: got 1; allowed: an integer from 2 to 64"),
@@ -150,8 +150,8 @@ def test_the_constants_of_svim_are_keys_and_are_signed() -> None:
         ({"percents": [25, 5, 20, 10, 41]}, "that sum to 100"),
     ],
 )
-def test_a_constant_that_is_none_is_refused(keys: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidValue, match=said):
+def test_a_constant_that_is_none_is_refused(keys: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidValue, match=words):
         asked(BASKET, **MINED, **keys)
 
 

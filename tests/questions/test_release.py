@@ -69,7 +69,7 @@ def answers(ask: Ask, step: int) -> tuple[Reports, Random]:
 def test_a_collector_that_begins_again_every_step_tells_what_the_protocol_says() -> None:
     """Five steps, in which the threshold is found twice; the collector is another one in each."""
     collection, store, clock = load_collection(TEXT), SqliteStore(":memory:"), ManualClock(0.0)
-    every, names, heard = collection.step_seconds, [], []
+    every, names, counts = collection.step_seconds, [], []
 
     def collector() -> Collector:
         return Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1))
@@ -84,7 +84,7 @@ def test_a_collector_that_begins_again_every_step_tells_what_the_protocol_says()
             batch = Batch(collection.name, 1, found.name, rng.bytes(16 * len(made)), made.to_bare())
             (receipt,) = served.ingest([Frame(collection.collection_id, batch=batch)])
             assert receipt.accepted == len(made)
-            heard.append(found.ask.mechanism.accumulate(made))
+            counts.append(found.ask.mechanism.accumulate(made))
     clock.advance(every)
     rows = collector().releases("survey", "fares", first=0, last=99, most=99)
     assert names == [[(0, "SquareWave")]] + [[(0, "SquareWave"), (1, "Hybrid")]] * 4
@@ -93,14 +93,14 @@ def test_a_collector_that_begins_again_every_step_tells_what_the_protocol_says()
     thetas = set()
     for row in rows:
         thetas.add(talk.asks[-1].view.range)
-        talk.reply_all([heard.pop(0) for _ in talk.asks])
-        said, told = talk.listen(), json.loads(row.payload)
-        assert isinstance(said, Release)
-        assert told["n"] == said.n == 3000
+        talk.reply_all([counts.pop(0) for _ in talk.asks])
+        message, told = talk.listen(), json.loads(row.payload)
+        assert isinstance(message, Release)
+        assert told["n"] == message.n == 3000
         for name in ("Sums", "Means"):
-            assert told["estimates"][name]["value"] == said.estimates[name].value.tolist()
-            assert told["estimates"][name]["variance"] == said.estimates[name].variance.tolist()
-        assert told["value"] == said.estimate.value.tolist()
+            assert told["estimates"][name]["value"] == message.estimates[name].value.tolist()
+            assert told["estimates"][name]["variance"] == message.estimates[name].variance.tolist()
+        assert told["value"] == message.estimate.value.tolist()
     assert len(thetas) == 3  # all that may be, and two that were found
 
 

@@ -73,7 +73,7 @@ def test_the_law_of_the_difference() -> None:
 
 def test_a_planted_float_floor_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the exact side path, words next to a border fall on the wrong side."""
-    monkeypatch.setattr(noise, "_exact_floor", lambda bits, scale, rng: -1)
+    monkeypatch.setattr(noise, "exact_floor", lambda bits, scale, rng: -1)
     word = int(border(7, 1 << 28))
     assert -1 in geometric_cells(2, 1 << 28, Words([word - 1, word + 1])).tolist()
 

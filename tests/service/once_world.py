@@ -235,7 +235,7 @@ def small_pages() -> Iterator[None]:
     """Pages of three ids, of which two are deleted at a time, and small tables: a world has few reports."""
     with (
         patch.object(report_ids, "PAGE", 3),
-        patch.object(report_ids, "_SMALLEST", 1),
+        patch.object(report_ids, "SMALLEST_BITS", 1),
         patch.object(retention, "PAGES_AT_ONCE", 2),
     ):
         yield

@@ -48,9 +48,9 @@ def narrowing(size: int, *, epsilon: float, most: int) -> Protocol:
         Ask(mechanism=whole, step=0, cohort=Arc(part * _QUARTER, _QUARTER), kept=part == 1) for part in range(PARTS)
     )
     chosen, tested = yield from ask_all([choosing, testing])
-    heard = chosen.n + tested.n
+    reports = chosen.n + tested.n
     if not (chosen.n and tested.n):
-        yield _stopped(1, heard)
+        yield _stopped(1, reports)
         return
     codes = _best(whole.estimate(chosen).value, np.arange(size), 4 * most)
     counted = yield from ask_count(Count(testing, tuple(codes.tolist())))
@@ -64,14 +64,14 @@ def narrowing(size: int, *, epsilon: float, most: int) -> Protocol:
         oracle = Frequencies(view.size).mechanism(units)
         ask = Ask(mechanism=oracle, step=0, view=view, cohort=Arc(round * _QUARTER, _QUARTER))
         sketch = yield from ask_once(ask)
-        heard += sketch.n
+        reports += sketch.n
         if not sketch.n:
-            yield _stopped(round, heard)
+            yield _stopped(round, reports)
             return
         told = _named(oracle.estimate(sketch), codes)
         weight = (weight + told.value) / 2
         estimates["candidates" if round == 2 else "shares"] = told
-    yield Release(step=0, estimates=estimates, published=True, spent=1.0, n=float(heard))
+    yield Release(step=0, estimates=estimates, published=True, spent=1.0, n=float(reports))
 
 
 def _best(values: Floats, codes: Ints, most: int) -> Ints:
@@ -86,9 +86,9 @@ def _named(estimate: Estimate, codes: Ints) -> Estimate:
     )
 
 
-def _stopped(round: int, heard: int) -> Release:
+def _stopped(round: int, reports: int) -> Release:
     why = f"nobody answered in round {round}"
-    return Release(step=0, estimates={}, published=False, spent=1.0, n=float(heard), stopped=why)
+    return Release(step=0, estimates={}, published=False, spent=1.0, n=float(reports), stopped=why)
 
 
 class _SharesQuestion(StatisticQuestion):

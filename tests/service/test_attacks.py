@@ -35,9 +35,9 @@ class Attacked:
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def told(self, running: subprocess.Popen[str]) -> dict[str, Any]:
-        said, _ = running.communicate(timeout=120)
+        output, _ = running.communicate(timeout=120)
         assert running.returncode == 0
-        told = dict(json.loads(said.splitlines()[-1]))
+        told = dict(json.loads(output.splitlines()[-1]))
         self.accepted += told.get("accepted", 0)
         return told
 

@@ -196,16 +196,16 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("damage", "said"), DAMAGE.values(), ids=DAMAGE)
+@pytest.mark.parametrize(("damage", "words"), DAMAGE.values(), ids=DAMAGE)
 def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_made(
-    backup: Path, tmp_path: Path, damage: Callable[[Path], object], said: str
+    backup: Path, tmp_path: Path, damage: Callable[[Path], object], words: str
 ):
     damage(backup)
     target = tmp_path / "target"
     target.mkdir()
-    with pytest.raises(BackupRefused, match=said):
+    with pytest.raises(BackupRefused, match=words):
         check_backup(backup)
-    with pytest.raises(BackupRefused, match=said):
+    with pytest.raises(BackupRefused, match=words):
         restore_backup(backup, f"sqlite:///{target / 'hubbub.db'}", target / "reports")
     assert list(target.iterdir()) == []
 

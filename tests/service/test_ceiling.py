@@ -255,7 +255,7 @@ class Pages:
 @pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 20))])
 def test_the_set_agrees_with_a_dictionary(seed: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(report_ids, "PAGE", [1, 7, 512][seed % 3])
-    monkeypatch.setattr(report_ids, "_SMALLEST", [1, 4, 12][seed % 3])
+    monkeypatch.setattr(report_ids, "SMALLEST_BITS", [1, 4, 12][seed % 3])
     rng = Random(seed=seed)
     pages, digest_of = Pages(rng), dict[str, int]()
     known_ids = pages.open()
@@ -291,7 +291,7 @@ def test_ids_that_fall_together_are_told_apart(monkeypatch: pytest.MonkeyPatch):
     rng = Random(seed=3)
     pages = Pages(rng)
     known_ids = pages.open()
-    monkeypatch.setattr(known_ids._index, "_keys", np.zeros((5, 2, 1), np.uint64))
+    monkeypatch.setattr(known_ids.index, "_keys", np.zeros((5, 2, 1), np.uint64))
     ids = some_ids(rng, 200)
     for start in range(0, 150, 30):
         pages.add(known_ids, ids.take(slice(start, start + 30)))
@@ -311,7 +311,7 @@ def test_nobody_can_choose_ids_that_fall_together(shift: int):
     ids = Ids(a, b, numbers * np.uint64(2) + np.uint64(1))
     stored_ids = ids.take(slice(0, None, 2))
     pages.add(known_ids, stored_ids)
-    rows, _ = known_ids._index.find(ids.take(slice(1, 20_000, 2)))
+    rows, _ = known_ids.index.find(ids.take(slice(1, 20_000, 2)))
     assert len(rows) < 100
     assert (known_ids.look(ids.take(slice(0, 1000))) == np.tile([DUPLICATE, FRESH], 500)).all()
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.service.clock_world import DAY, ClockWorld, Machine
 from tests.service.exact_world import exact_collection
-from tests.service.test_rounds import exact, heard, send, steps
+from tests.service.test_rounds import asks_and_reports, exact, send, steps
 from tests.shared.in_process import Reopen, World, rows_in
 
 STEP = 100.0
@@ -50,7 +50,9 @@ def test_a_conversation_that_was_led_astray_begins_anew_in_the_present(size: flo
         assert steps(world) == ([step] if step != lost else [])  # that one was asked before
         for open_ask in world.open:
             assert send(world, open_ask, [step % 100], seed=step).accepted == 1
-    assert dict(heard(world.at(1006 * STEP))) == {1000: 2} | {step: 1 for step in range(1001, 1005) if step != lost}
+    assert dict(asks_and_reports(world.at(1006 * STEP))) == {1000: 2} | {
+        step: 1 for step in range(1001, 1005) if step != lost
+    }
 
 
 @pytest.mark.parametrize("size", SIZES)

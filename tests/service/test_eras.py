@@ -105,7 +105,7 @@ def test_going_back_to_the_older_code_begins_another_era(monkeypatch: pytest.Mon
 def test_no_step_is_asked_in_two_eras(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over 300 moments: restarts, changed arithmetic, absences that are too long, a clock that is set back."""
     monkeypatch.setattr(rounds, "LONGEST_GAP", 3)
-    monkeypatch.setattr(question_run, "_SNAPSHOT_STEPS", 2)
+    monkeypatch.setattr(question_run, "SNAPSHOT_STEPS", 2)
     chance, arithmetic, world = random.Random(5), 1, adaptive()
     for _ in range(300):
         world.clock.set(max(1000.0, world.clock.now() + chance.choice([5, 15, 30, 30, 60, 120, 700, -80])))
@@ -157,15 +157,15 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize(("said", "damage"), SPOILT.values(), ids=SPOILT)
+@pytest.mark.parametrize(("words", "damage"), SPOILT.values(), ids=SPOILT)
 def test_with_the_same_arithmetic_a_mismatch_is_a_stop_that_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, lines: Any, said: str, damage: str
+    monkeypatch: pytest.MonkeyPatch, lines: Any, words: str, damage: str
 ) -> None:
-    monkeypatch.setattr(question_run, "_SNAPSHOT_STEPS", 2)
+    monkeypatch.setattr(question_run, "SNAPSHOT_STEPS", 2)
     world = tick_through(adaptive(), range(1000, 1901, 50))
     run_in(world.store, damage)
     what_to_do = r"restore a backup, .* or serve the collection with a higher version"
-    with pytest.raises(ReplayMismatch, match=f"{said}.*{what_to_do}"):
+    with pytest.raises(ReplayMismatch, match=f"{words}.*{what_to_do}"):
         world.begin()
     assert lines() == []
     assert len(eras(world)) == 1
@@ -287,8 +287,8 @@ def test_what_is_open_is_closed_with_what_it_has(caplog: pytest.LogCaptureFixtur
     world.clock.set(1050.0)
     with caplog.at_level(logging.INFO, logger="hubbub"):
         version(world, 2)
-    (said,) = logged(caplog, "version goes on")
-    assert said == {"collection": "streams", "question": "trend", "earlier": 1, "version": 2, "step": 11}
+    (line,) = logged(caplog, "version goes on")
+    assert line == {"collection": "streams", "question": "trend", "earlier": 1, "version": 2, "step": 11}
     (release,) = world.store.releases(first.collection_id, "trend", 0, 99, 9)
     assert (release.step, json.loads(release.payload)["n"]) == (10, 3000)
     assert world.store.asks_with_ids() == []
@@ -339,8 +339,8 @@ def test_a_question_that_is_changed_begins_anew_where_nothing_was_asked(
     world.clock.set(1120.0)
     changed: Any = replace(was["trend"], **change)
     version(world, 2, questions={"trend": changed})
-    (said,) = logged(caplog, "new era")
-    assert (said["first"], said["why"]) == (11, f"version 1 asked it with {why}")
+    (line,) = logged(caplog, "new era")
+    assert (line["first"], line["why"]) == (11, f"version 1 asked it with {why}")
     if back:
         version(world, 3, questions=was)  # as it was, but not as it last was: step 11 is asked
         assert [fields["first"] for fields in logged(caplog, "new era")] == [11, 12]

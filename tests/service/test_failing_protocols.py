@@ -35,9 +35,9 @@ STEP = 3600
 
 def failing(protocol: Protocol, messages: int, error: Exception) -> Protocol:
     """The same protocol, which raises after a number of messages."""
-    heard = None
+    reply = None
     for _ in range(messages):
-        heard = yield protocol.send(heard)
+        reply = yield protocol.send(reply)
     raise error
 
 
@@ -310,7 +310,7 @@ def test_its_question_waits_and_continues_after_the_repair(monkeypatch: pytest.M
         assert one_device(world.collector, seed).accepted == 2
     monkeypatch.setattr(TheirGRR, "broken", method)
     receipts = [one_device(world.collector, seed) for seed in range(10, 20)]
-    heard = 10 if method == "_fold" else 20
+    reports = 10 if method == "_fold" else 20
     if method == "_fold":
         assert {(receipt.accepted, *(reason for _, reason in receipt.rejected)) for receipt in receipts} == {
             (1, "over_quota")
@@ -323,7 +323,7 @@ def test_its_question_waits_and_continues_after_the_repair(monkeypatch: pytest.M
     assert set(world.begin().collector.failed.values()) == {why} or method == "_fold"  # nothing is folded at a start
     monkeypatch.undo()
     assert world.begin().collector.failed == {}
-    assert counted(world, "theirs") == [(1, float(heard))]
+    assert counted(world, "theirs") == [(1, float(reports))]
     assert one_device(world.collector, 30).accepted == 2
 
 

@@ -88,7 +88,7 @@ class Guarded:
         """The state of the connection, and when its time is over; "" while there is none, or several."""
 
         async def look() -> tuple[str, float]:
-            connections = list(self.guard._all)
+            connections = list(self.guard.connections)
             if len(connections) != 1:
                 return "", 0.0
             return connections[0].state, connections[0].deadline
@@ -99,7 +99,7 @@ class Guarded:
         """The time of every connection is over."""
 
         def expire() -> None:
-            for connection in self.guard._all:
+            for connection in self.guard.connections:
                 connection.deadline = 0.0
 
         self.loop.call_soon_threadsafe(expire)
@@ -435,114 +435,116 @@ def senders_with(**limits: Any) -> tuple[Senders, ManualClock]:
     return Senders(SenderLimits(**limits), clock, Random(seed=1)), clock
 
 
-def said(address: str, secret: bytes = SECRET) -> list[tuple[bytes, bytes]]:
+def proxied(address: str, secret: bytes = SECRET) -> list[tuple[bytes, bytes]]:
     return [(b"host", b"x"), (HEADER, signed_sender(address, secret).encode())]
 
 
 def test_a_name_lasts_an_hour_and_tells_nothing():
-    one, clock = senders_with()
-    first = one.name("192.0.2.7", [])
+    senders, clock = senders_with()
+    first = senders.name("192.0.2.7", [])
     assert first is not None
     assert "192" not in first
     clock.advance(3599.0)
-    assert one.name("192.0.2.7", []) == first
-    one.take(first, 1)
+    assert senders.name("192.0.2.7", []) == first
+    senders.take(first, 1)
     clock.advance(1.0)
-    assert one.name("192.0.2.7", []) not in (None, first)
-    assert len(one) == 0
+    assert senders.name("192.0.2.7", []) not in (None, first)
+    assert len(senders) == 0
     clock.set(0.0)  # a clock that was set back changes the key too
-    other = one.name("192.0.2.7", [])
+    other = senders.name("192.0.2.7", [])
     clock.set(1.0)
-    assert one.name("192.0.2.7", []) == other
+    assert senders.name("192.0.2.7", []) == other
 
 
 def test_no_address_is_kept():
-    one, _ = senders_with()
+    senders, _ = senders_with()
     for number in range(100):
-        one.take(one.name(f"198.51.100.{number}", []), 1)
-    assert len(one) == 100
-    assert "198.51" not in repr(vars(one)) + repr(vars(one._quota))
+        senders.take(senders.name(f"198.51.100.{number}", []), 1)
+    assert len(senders) == 100
+    assert "198.51" not in repr(vars(senders)) + repr(vars(senders._quota))
 
 
 def test_a_household_is_one_sender():
-    one, _ = senders_with()
-    assert one.name("2001:db8::1", []) == one.name("2001:db8::ffff:2", []) != one.name("2001:db8:0:1::1", [])
-    assert one.name("::ffff:192.0.2.7", []) == one.name("192.0.2.7", [])
+    senders, _ = senders_with()
+    assert (
+        senders.name("2001:db8::1", []) == senders.name("2001:db8::ffff:2", []) != senders.name("2001:db8:0:1::1", [])
+    )
+    assert senders.name("::ffff:192.0.2.7", []) == senders.name("192.0.2.7", [])
 
 
 def test_the_table_does_not_grow():
-    one, clock = senders_with(most=50, rate=1.0, burst=1)
-    busy = one.name("192.0.2.1", [])
-    one.take(busy, 1)
+    senders, clock = senders_with(most=50, rate=1.0, burst=1)
+    busy = senders.name("192.0.2.1", [])
+    senders.take(busy, 1)
     for number in range(1000):
-        one.take(one.name(f"10.0.{number % 250}.{number // 250}", []), 1)
+        senders.take(senders.name(f"10.0.{number % 250}.{number // 250}", []), 1)
         if number % 40 == 0:
             with pytest.raises(RefusedRequest):  # who is active is not forgotten
-                one.take(busy, 1)
-    assert len(one) == 50
+                senders.take(busy, 1)
+    assert len(senders) == 50
     clock.advance(2000.0)
-    one.take(busy, 1)
+    senders.take(busy, 1)
 
 
 def test_a_proxy_is_believed_if_it_knows_the_secret():
-    one, _ = senders_with(secret=SECRET)
-    behind = one.name("127.0.0.1", said("192.0.2.7"))
-    assert behind == one.name("192.0.2.7", [])
-    assert behind != one.name("127.0.0.1", said("192.0.2.8"))
+    senders, _ = senders_with(secret=SECRET)
+    behind = senders.name("127.0.0.1", proxied("192.0.2.7"))
+    assert behind == senders.name("192.0.2.7", [])
+    assert behind != senders.name("127.0.0.1", proxied("192.0.2.8"))
     for forged in (
-        said("192.0.2.7", b"another secret, of somebody"),
+        proxied("192.0.2.7", b"another secret, of somebody"),
         [(HEADER, b"192.0.2.7")],
         [(HEADER, b"192.0.2.7 " + b"0" * 64)],
         [(HEADER, b"\xff\xfe " + b"0" * 64)],
         [(HEADER, b"")],
         [],
     ):
-        assert one.name("203.0.113.5", forged) == one.name("203.0.113.5", [])
+        assert senders.name("203.0.113.5", forged) == senders.name("203.0.113.5", [])
     # The proxy's own address is one sender, once it could have said more.
-    assert one.name("127.0.0.1", []) == one.name("127.0.0.1", [(HEADER, b"nonsense")]) is not None
+    assert senders.name("127.0.0.1", []) == senders.name("127.0.0.1", [(HEADER, b"nonsense")]) is not None
 
 
 def test_without_a_secret_nobody_is_believed_and_the_machine_itself_is_not_limited():
-    one, _ = senders_with(rate=1.0, burst=1)
-    assert one.name("127.0.0.1", said("192.0.2.7")) is None
-    assert one.name("203.0.113.5", said("192.0.2.7")) == one.name("203.0.113.5", [])
+    senders, _ = senders_with(rate=1.0, burst=1)
+    assert senders.name("127.0.0.1", proxied("192.0.2.7")) is None
+    assert senders.name("203.0.113.5", proxied("192.0.2.7")) == senders.name("203.0.113.5", [])
     for _ in range(10):
-        one.take(None, 1)
-        one.correct(None, 1000)
-    assert len(one) == 0
+        senders.take(None, 1)
+        senders.correct(None, 1000)
+    assert len(senders) == 0
 
 
 def test_a_batch_leaves_its_sender_in_debt():
-    one, clock = senders_with(rate=10.0, burst=100)
-    name = one.name("192.0.2.7", [])
-    one.take(name, 100)
-    one.correct(name, 1000)
+    senders, clock = senders_with(rate=10.0, burst=100)
+    name = senders.name("192.0.2.7", [])
+    senders.take(name, 100)
+    senders.correct(name, 1000)
     with pytest.raises(RefusedRequest, match="over_sender_quota: more than 10 reports per second") as refused:
-        one.take(name, 1)
+        senders.take(name, 1)
     assert refused.value.wait == pytest.approx(100.1)
     clock.advance(105.2)  # a request that was refused costs something too
-    one.take(name, 1)
-    one.correct(name, -5000)  # a bucket is full at its burst
-    one.take(name, 100)
+    senders.take(name, 1)
+    senders.correct(name, -5000)  # a bucket is full at its burst
+    senders.take(name, 100)
     with pytest.raises(RefusedRequest):
-        one.take(name, 1)
+        senders.take(name, 1)
 
 
 def test_who_goes_on_after_many_refusals_is_not_even_listened_to():
-    one, clock = senders_with(rate=10.0, burst=100)
-    name = one.name("192.0.2.7", [])
+    senders, clock = senders_with(rate=10.0, burst=100)
+    name = senders.name("192.0.2.7", [])
     refusals = 0
-    while not one.blocked("192.0.2.7"):
+    while not senders.blocked("192.0.2.7"):
         with contextlib.suppress(RefusedRequest):
-            one.take(name, 100)
+            senders.take(name, 100)
             continue
         refusals += 1
     assert refusals == 2  # and two connections
-    assert not one.blocked("192.0.2.8")
-    assert not one.blocked("127.0.0.1")
+    assert not senders.blocked("192.0.2.8")
+    assert not senders.blocked("127.0.0.1")
     clock.advance(60.0)
-    assert not one.blocked("192.0.2.7")
-    one.take(name, 1)
+    assert not senders.blocked("192.0.2.7")
+    senders.take(name, 1)
 
 
 def test_a_secret_is_long_enough(tmp_path: Path):

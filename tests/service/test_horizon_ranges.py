@@ -201,5 +201,5 @@ def test_ranges_stay_when_reports_are_deleted() -> None:
     with pytest.raises(ReportsMissing, match="releases of earlier steps are missing"):
         range_of_steps(world.collector, LIVES, "where", **steps)
     with site(world.collector) as client:
-        gone = client.get(f"{PATH}/where/range?to={BEGINS + 5}", headers=AUTHORIZED)
-        assert (gone.status_code, problem(gone)) == (409, "reports_missing")
+        after = client.get(f"{PATH}/where/range?to={BEGINS + 5}", headers=AUTHORIZED)
+        assert (after.status_code, problem(after)) == (409, "reports_missing")

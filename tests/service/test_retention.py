@@ -208,7 +208,7 @@ def test_releases_look_alike_whatever_is_restarted(monkeypatch: pytest.MonkeyPat
     """With a snapshot at every step, or none at all."""
     shown = []
     for every in (1, 1000):
-        monkeypatch.setattr(question_run, "_SNAPSHOT_STEPS", every)
+        monkeypatch.setattr(question_run, "SNAPSHOT_STEPS", every)
         world = World(exact_collection(adaptive=True), 1000.0)
         for _ in range(20):
             run(world.begin(), 1, lambda step: step % 5 + 1)

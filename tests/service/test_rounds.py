@@ -49,7 +49,7 @@ def reason(receipt: Receipt) -> str:
     return receipt.rejected[0][1]
 
 
-def heard(world: World) -> list[tuple[int, int]]:
+def asks_and_reports(world: World) -> list[tuple[int, int]]:
     """How many reports each release rests on, by step."""
     return [(release["step"], release["n"]) for release in released(world.collector)]
 
@@ -68,7 +68,7 @@ def test_a_steady_question_is_open_for_the_whole_step_and_late_reports_count():
     assert second.ask.step == 11
     assert send(world, first, [3]).accepted == 1
     assert send(world, second, [4]).accepted == 1
-    assert heard(world) == []
+    assert asks_and_reports(world) == []
     world.at(1109.9)
     assert send(world, first, [5]).accepted == 1
     world.clock.set(1110.0)  # even before anything noticed
@@ -115,8 +115,11 @@ def test_an_adaptive_step_has_two_phases():
     assert third.ask.step == 11
     send(world, second, [3])
     send(world, third, [4])
-    assert heard(world.at(1110.0)) == [(10, 3)]
-    assert heard(world.at(1160.0)) == [(10, 3), (11, 1)]  # that step has one ask only: its release need not wait
+    assert asks_and_reports(world.at(1110.0)) == [(10, 3)]
+    assert asks_and_reports(world.at(1160.0)) == [
+        (10, 3),
+        (11, 1),
+    ]  # that step has one ask only: its release need not wait
     assert steps(world) == []
     assert steps(world.at(1200.0)) == [12]
 
@@ -157,7 +160,7 @@ def test_a_restart_finds_the_windows_as_they_were():
     send(world, second, [4])
     world.at(1100.0).begin()  # with one ask that waits and one ahead
     assert {open_ask.ask.step for open_ask in world.collector.board.asks.values() if not open_ask.final} == {10, 11}
-    assert heard(world.at(1110.0)) == [(10, 4)]
+    assert asks_and_reports(world.at(1110.0)) == [(10, 4)]
 
 
 def test_steps_that_were_missed_are_told_as_such():
@@ -165,7 +168,7 @@ def test_steps_that_were_missed_are_told_as_such():
     send(world, world.open[0], [1])
     world.clock.set(1455.0)
     assert steps(world.begin()) == [14]
-    assert heard(world) == [(10, 1), (11, 0), (12, 0), (13, 0)]
+    assert asks_and_reports(world) == [(10, 1), (11, 0), (12, 0), (13, 0)]
 
 
 def test_devices_that_answered_a_standing_ask_meanwhile_are_heard_if_not_too_late():
@@ -182,12 +185,12 @@ def test_after_a_long_absence_a_conversation_begins_anew():
     send(world, world.open[0], [1])
     world.clock.set(100.0 * later)
     world.begin()
-    assert heard(world) == [(10, 1)]
+    assert asks_and_reports(world) == [(10, 1)]
     assert steps(world) == [later]
     era = world.store.era(world.collection.collection_id, "all")
     assert era is not None
     assert era.first == later
-    assert len(heard(world.wait(110))) == 2
+    assert len(asks_and_reports(world.wait(110))) == 2
     assert steps(world.begin()) == [later + 1]
 
 
@@ -197,7 +200,7 @@ def test_a_clock_set_back_reopens_nothing():
     send(world, first, [1])
     world.at(1110.0).at(1050.0)
     assert reason(send(world, first, [2])) == "late"
-    assert heard(world) == [(10, 1)]
+    assert asks_and_reports(world) == [(10, 1)]
 
 
 def test_before_its_origin_a_collection_waits():
@@ -283,7 +286,7 @@ def test_every_stream_says_in_real_time_what_it_says_in_a_simulation(
 ):
     """With restarts at moments of all sorts, or at all of them, from snapshots or the beginning: the releases are those
     of the protocol driven by hand."""
-    monkeypatch.setattr(question_run, "_SNAPSHOT_STEPS", snapshots)
+    monkeypatch.setattr(question_run, "SNAPSHOT_STEPS", snapshots)
     world = World(load_collection(STREAM.replace("METHOD", method)), 1000.0)
     answered: dict[str, Sketch] = {}
     for tick in range(110):

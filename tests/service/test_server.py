@@ -55,7 +55,7 @@ def test_a_day_in_two_seconds(served: Served):
     assert any(told.get("accepted") == 60 for told in heard["counts"])
     assert {"question": "popular", "step": ask.step + 1} in heard["ask"]
     status, body = served.get("/v1/collections/themes/questions/popular/releases", token=True)
-    release = next(one for one in json.loads(body)["releases"] if one["step"] == ask.step)
+    release = next(row for row in json.loads(body)["releases"] if row["step"] == ask.step)
     assert (status, release["n"], release["withheld"]) == (200, 60, None)
     status, body = served.get("/metrics", port=served.metrics)
     assert b'hubbub_reports_total{collection="themes",outcome="accepted"} 60.0\n' in body

@@ -600,7 +600,7 @@ def test_what_makes_no_table_is_refused_by_its_key(keys: Any, domains: Any) -> N
 
 
 @pytest.mark.parametrize(
-    ("keys", "field", "said"),
+    ("keys", "field", "words"),
     [
         ({"method": "OLH"}, "method", "HIO, HI, MG, SC, HDG"),
         ({"method": ["HIO", "HIO"]}, "method", "each once"),
@@ -612,12 +612,12 @@ def test_what_makes_no_table_is_refused_by_its_key(keys: Any, domains: Any) -> N
         ({"method": "MG"}, "method", "at most 4,096 cells"),
     ],
 )
-def test_a_method_that_cannot_be_is_refused_by_its_key(keys: Any, field: str, said: str) -> None:
+def test_a_method_that_cannot_be_is_refused_by_its_key(keys: Any, field: str, words: str) -> None:
     def checked() -> None:
         question = Question.make("table", columns=["age", "income"], epsilon=1.0, **keys)
         placed(question, Ordinal(300), Ordinal(300)).check()
 
-    with pytest.raises(InvalidValue, match=said) as refused:
+    with pytest.raises(InvalidValue, match=words) as refused:
         checked()
     assert refused.value.field == field
 

@@ -126,7 +126,7 @@ def test_with_two_secrets_there_are_two_signatures(receiver: Receiver):
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("answers", "words"),
     [
         (500, "it answers 500"),
         (404, "it answers 404"),
@@ -136,7 +136,7 @@ def test_with_two_secrets_there_are_two_signatures(receiver: Receiver):
     ],
 )
 def test_what_is_not_taken_is_tried_again(
-    receiver: Receiver, begin: Begin, caplog: pytest.LogCaptureFixture, answers: int | str, said: str
+    receiver: Receiver, begin: Begin, caplog: pytest.LogCaptureFixture, answers: int | str, words: str
 ):
     caplog.set_level(logging.WARNING, "hubbub.service")
     logging.getLogger("hubbub.service").propagate = True
@@ -147,8 +147,8 @@ def test_what_is_not_taken_is_tried_again(
     service.webhooks = [sender]
     happen(collector, 1, 2)
     wait_for(lambda: sender.counts["failed"] >= 2)
-    assert sender.status("themes") == WebhookBody("pager", 0, 2, said)
-    assert logged(caplog, "webhook failed")[0]["reason"] == said
+    assert sender.status("themes") == WebhookBody("pager", 0, 2, words)
+    assert logged(caplog, "webhook failed")[0]["reason"] == words
     assert receiver.url not in caplog.text
     metrics = metrics_text(service)
     for name, value in (("failing", 1.0), ("waiting", 2.0)):
@@ -265,7 +265,7 @@ FILE = 'secret_file = "pager.secret"\n'
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "words"),
     [
         (FILE, "webhooks.pager.url: got nothing"),
         (URL, "one of secret_file and secret_env"),
@@ -284,11 +284,11 @@ FILE = 'secret_file = "pager.secret"\n'
         ('url = "http:///x"\n' + FILE, "webhooks.pager.url"),
     ],
 )
-def test_what_is_refused(tmp_path: Path, lines: str, said: str):
+def test_what_is_refused(tmp_path: Path, lines: str, words: str):
     path = written(tmp_path, "[webhooks.pager]\n" + lines)
     with pytest.raises(InvalidValue) as refused:
         load_webhooks(path, {"SHORT": "whsec_c2hvcnQ=", "CHAT": WRITTEN, "THREE": " ".join([WRITTEN] * 3)})
-    assert said in str(refused.value)
+    assert words in str(refused.value)
     assert "secret@" not in str(refused.value)
 
 

@@ -15,6 +15,7 @@ from hubbub.collection import ManualClock
 from hubbub.questions import read_collection
 from hubbub.questions.collection import Collection
 from hubbub.random.source import Random
+from tests.client.device import collection_of
 from tests.shared.in_process import InProcess
 from tests.shared.killed_processes import SHELF  # ledgers that are synced to a disk take a minute
 
@@ -70,8 +71,7 @@ def answered(
         steady, restarted = (each.releases(collection.name, question, first=0, last=99, most=99) for each in collectors)
         assert [(row.step, row.payload) for row in steady] == [(row.step, row.payload) for row in restarted]
         for client in devices:
-            assert client._current.collection is not None
-            assert not hasattr(client._current.collection, "questions")
+            assert not hasattr(collection_of(client), "questions")
             client.close()
         yield [json.loads(row.payload) for row in restarted], site(collectors[1])
         for collector in collectors:

@@ -20,6 +20,7 @@ from hubbub.shuffler.intake import take_entries
 from hubbub.shuffler.store import ShufflerStore
 from hubbub.wire.batches import decode_shuffled
 from hubbub.wire.upload import UPLOAD_TYPE, encode_upload
+from tests.shared.in_process import rows_in
 from tests.shuffler.shuffle_world import HOUR, PEOPLE, ShuffleWorld
 
 
@@ -41,7 +42,7 @@ def test_devices_to_release(world: ShuffleWorld, tmp_path: Path) -> None:
     assert (batch.n, batch.fakes, batch.unreadable, batch.repeated) == (32, 10, 0, 0)
     counts = {outcome: count for (_, outcome), count in world.collector.counts().items() if count}
     assert counts == {"accepted": 32}
-    assert not world.store._read("SELECT * FROM id_pages")
+    assert not rows_in(world.store, "SELECT * FROM id_pages")
     for device in devices:
         assert device.status().counts == {"sent": 1}
         device.close()

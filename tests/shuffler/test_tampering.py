@@ -18,6 +18,7 @@ from hubbub.shuffle.onion import peel, wrap
 from hubbub.shuffler.config import ShufflerKeys
 from hubbub.wire.batches import ShuffledBatch, decode_shuffled, encode_shuffled
 from hubbub.wire.upload import encode_upload
+from tests.shared.in_process import rows_in
 from tests.shuffler.shuffle_world import HOUR, PEOPLE, ShuffleWorld
 
 
@@ -36,10 +37,10 @@ def tampered(change: Any, *, at: str = "collector", world: ShuffleWorld | None =
     return world, world.finish()
 
 
-def restated(world: ShuffleWorld, batch: ShuffledBatch, onions: list[bytes], **said: int) -> ShuffledBatch:
+def restated(world: ShuffleWorld, batch: ShuffledBatch, onions: list[bytes], **fields: int) -> ShuffledBatch:
     """What a dishonest last shuffler signs itself for other reports than it should hand on."""
     last = batch.statements[-1]
-    numbers = {"unreadable": last.unreadable, "repeated": last.repeated, "fakes": last.fakes, **said}
+    numbers = {"unreadable": last.unreadable, "repeated": last.repeated, "fakes": last.fakes, **fields}
     before = msgspec.structs.replace(batch, statements=batch.statements[:-1], onions=[b""] * last.received)
     return before.stated(onions, world.keys[len(batch.statements) - 1].signing.private, **numbers)
 
@@ -178,7 +179,7 @@ def test_spot_checks_are_nobodys_reports() -> None:
     world.step()
     batch = world.stored()
     assert (batch.n, batch.checks, batch.lost) == (len(PEOPLE) + 10, 7, 0)
-    assert not world.store._read("SELECT * FROM spot_checks")
+    assert not rows_in(world.store, "SELECT * FROM spot_checks")
     assert world.released()["n"] == len(PEOPLE)
 
 
@@ -353,18 +354,18 @@ def test_a_version_with_a_weaker_shuffle_is_refused_by_devices(tmp_path: Path, c
     world.store.close()
 
 
-@pytest.mark.parametrize("gone", ["1", "collector"])
-def test_a_party_that_never_answers(gone: str) -> None:
+@pytest.mark.parametrize("silent_party", ["1", "collector"])
+def test_a_party_that_never_answers(silent_party: str) -> None:
     """The batch is kept, tried again, and given up when the lateness is over: nothing of it was opened."""
     world = ShuffleWorld()
     world.send(world.entries(PEOPLE))
     world.turn()
-    world.down.add("collector" if gone == "collector" else world.urls[1])
+    world.down.add("collector" if silent_party == "collector" else world.urls[1])
     world.tick()
     world.tick()
     batch = world.status()
-    assert batch["state"] == ("closed" if gone == "collector" else "made")
-    if gone == "1":
+    assert batch["state"] == ("closed" if silent_party == "collector" else "made")
+    if silent_party == "1":
         world.down.clear()
         world.tick()
         assert world.released()["n"] == len(PEOPLE)

@@ -16,6 +16,7 @@ from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import Entry
 from tests.served import wait_for
 from tests.shared.asks import randomizer
+from tests.shared.in_process import rows_in
 from tests.shuffler.shuffle_world import HOUR, KEYS, ShuffleWorld
 
 START, PEOPLE = 1_800_000_000, 240
@@ -68,7 +69,7 @@ def test_top_words_of_shuffled_reports() -> None:
     assert sent == PEOPLE
     world.close()
     assert set(world.states(1)) == {"handed"}
-    assert not world.store._read("SELECT * FROM id_pages")
+    assert not rows_in(world.store, "SELECT * FROM id_pages")
     for moved, collector in ((world.clock, world.collector), (clock, direct)):
         moved.set(START + HOUR + 601.0)
         collector.tick()

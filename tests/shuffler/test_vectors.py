@@ -12,6 +12,7 @@ from hubbub.authoring import load_collection, promise
 from hubbub.authoring.check import check
 from hubbub.authoring.coalitions import coalitions_of
 from tests.client.test_client_models import shrunk
+from tests.shared.in_process import rows_in
 from tests.shuffler.shuffle_world import ShuffleWorld
 
 START, PEOPLE, ROUNDS = 1_800_000_000, 90, 2
@@ -58,7 +59,7 @@ def test_devices_train_a_model_through_shufflers(tmp_path: Path) -> None:
     payloads = [json.loads(row.payload) for row in rows]
     assert [row.withheld for row in rows] == [None, None]
     assert sum(payload["n"] for payload in payloads) == PEOPLE
-    assert not world.store._read("SELECT * FROM id_pages")
+    assert not rows_in(world.store, "SELECT * FROM id_pages")
     start = np.zeros(3)
     for payload in payloads:
         way, error = np.array(payload["value"]), np.sqrt(payload["variance"])
@@ -72,14 +73,14 @@ def test_a_round_is_told_as_a_batch_and_several_as_their_sum() -> None:
     text = ShuffleWorld(**LEARN).text(least=1000, **LEARN)
     once = load_collection(text)
     twice = load_collection(text.replace("rounds = 2", "rounds = 2\nmost_rounds = 2"))
-    alone, one = coalitions_of(once, "model")[0], coalitions_of(twice, "model")[0]
+    alone, of_two = coalitions_of(once, "model")[0], coalitions_of(twice, "model")[0]
     mechanism = hb.NetSub(epsilon=8.0, dimension=3, sparsity=2)
     assert alone.epsilon == hb.amplify(mechanism, n=1000, delta=1e-6).epsilon < 8.0
     assert alone.year is None
-    assert one.epsilon < alone.epsilon
-    assert one.year is not None
-    assert one.epsilon < one.year[0] <= 2 * one.epsilon
-    assert one.year[1] == one.delta
+    assert of_two.epsilon < alone.epsilon
+    assert of_two.year is not None
+    assert of_two.epsilon < of_two.year[0] <= 2 * of_two.epsilon
+    assert of_two.year[1] == of_two.delta
     assert "(in a year epsilon" in promise(twice)
     assert "(in a year epsilon" not in promise(once)
 

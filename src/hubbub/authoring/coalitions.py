@@ -60,11 +60,8 @@ def coalitions(mechanism: ReportFormat | float, route: Route, n: int, batches: B
     Only fakes of shufflers outside the coalition protect a person. Forged reports do not: someone who can forge all
     other reports knows as much as a coalition with everyone else who takes part.
 
-    Parameters
-    ----------
-    mechanism
-        What reports are made by; or an epsilon, where all that is known is that they spend no more. A mechanism whose
-        reports can be linked, to each other or to what is publicly known, is refused.
+    `mechanism`: what reports are made by; or an epsilon, where all that is known is that they spend no more. A
+    mechanism whose reports can be linked, to each other or to what is publicly known, is refused.
     """
     groups, nothing_left = (_with_shares if isinstance(route, ObliviousRoute) else _with_layers)(route, n)
     local = mechanism if isinstance(mechanism, float) else mechanism.effective_epsilon

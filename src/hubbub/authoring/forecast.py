@@ -103,11 +103,8 @@ def groups_need(collection: Collection, name: str) -> str:
 class Divided:
     """The expected errors of one question in two collections that cost a device the same in a step.
 
-    Parameters
-    ----------
-    people, epsilon
-        For each number of devices, the expected standard error if devices answer one question each, and if all devices
-        answer all questions with a part of epsilon.
+    `people`, `epsilon`: for each number of devices, the expected standard error if devices answer one question each,
+    and if all devices answer all questions with a part of epsilon.
     """
 
     question: str

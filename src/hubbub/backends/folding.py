@@ -137,10 +137,7 @@ class _Stored(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
 class Folded:
     """Sketches by what they are of, with the specs to estimate from them, and how many rows were left out and why.
 
-    Parameters
-    ----------
-    candidates, weighted
-        As in `FoldPlan`: sketches of other candidates do not merge.
+    `candidates`, `weighted`: as in `FoldPlan`: sketches of other candidates do not merge.
     """
 
     def __init__(self, candidates: Mapping[str, Sequence[int | str]], weighted: bool) -> None:
@@ -241,12 +238,8 @@ def fold(batch: pa.RecordBatch, plan: str) -> bytes:
     Rows that cannot be read or counted are left out and counted by reason (`REASONS`). Repeated ids are counted as
     often as they stand there: whoever divides the rows into batches drops repetitions first.
 
-    Parameters
-    ----------
-    batch
-        Rows of a landing file or of an archive (`hubbub.backends.report_files`), in any Arrow record batch.
-    plan
-        What to add up: `FoldPlan.to_json`.
+    `batch`: rows of a landing file or of an archive (`hubbub.backends.report_files`), in any Arrow record batch.
+    `plan`: what to add up: `FoldPlan.to_json`.
 
     Returns
     -------

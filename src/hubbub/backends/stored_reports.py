@@ -45,11 +45,8 @@ class ReportFile(NamedTuple):
 class ReportFiles:
     """Files of reports on a disk or in an object store, all of one kind.
 
-    Parameters
-    ----------
-    places
-        Paths or URLs (`s3://`, `gs://`, `file://`) of files, and of folders, which are searched for files whose names
-        end in `.parquet`, `.arrow`, `.feather` or `.ipc` and do not begin with `.` or `_`.
+    `places`: paths or URLs (`s3://`, `gs://`, `file://`) of files, and of folders, which are searched for files whose
+    names end in `.parquet`, `.arrow`, `.feather` or `.ipc` and do not begin with `.` or `_`.
     """
 
     def __init__(self, places: Sequence[str]) -> None:

@@ -73,14 +73,8 @@ def mechanism_of(
     Refuses a mechanism that needs more fields than were given: none is filled in with a guess, except for the size of
     the domain, which has a default.
 
-    Parameters
-    ----------
-    domain
-        The size of the domain, where one was asked for.
-    default
-        The size where none was, and the mechanism needs one.
-    known
-        The names of mechanisms, in addition to those that make every report afresh.
+    `domain`: the size of the domain, where one was asked for. `default`: the size where none was, and the mechanism
+    needs one. `known`: the names of mechanisms, in addition to those that make every report afresh.
     """
     from hubbub.core.domain import as_domain
     from hubbub.mechanisms import MECHANISMS, randomizers

@@ -138,10 +138,7 @@ def painted(value: float, most: float, width: int, *, mark: float) -> str:
 class PlainTable(Table):
     """A table without lines, whose heading may be wider than the table: rich would wrap it at the table's width.
 
-    Parameters
-    ----------
-    heading
-        What is printed above the table, in rich's markup; nothing if empty.
+    `heading`: what is printed above the table, in rich's markup; nothing if empty.
     """
 
     def __init__(self, heading: str, *, show_header: bool) -> None:

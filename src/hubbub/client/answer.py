@@ -148,10 +148,7 @@ State = TypeVar("State")
 class Answerer:
     """Makes the answers of one device to one version of a collection, inside a transaction of its store.
 
-    Parameters
-    ----------
-    update
-        What the program computed for this ask from its public model; None where there is no such program.
+    `update`: what the program computed for this ask from its public model; None where there is no such program.
     """
 
     def __init__(

@@ -29,12 +29,8 @@ def adopt(store: DeviceStore, offered: SignedCollection, document: Document, old
     version does not depend on what it recorded. Queued answers are dropped: they name the older version, which servers
     no longer accept. Memos and streams of changes continue where their question has not changed.
 
-    Parameters
-    ----------
-    offered, document
-        The new version, and the signed document that it came in.
-    old
-        The version in force, where it can be read.
+    `offered`, `document`: the new version, and the signed document that it came in. `old`: the version in force, where
+    it can be read.
     """
     if old is not None:
         _refuse_weaker(offered, old)
@@ -83,12 +79,8 @@ _POLLS = 20  # times a step to look for an ask that is not there yet
 class CurrentDocuments:
     """The collection in force and its latest asks, updated from the server and from the folder, which processes share.
 
-    Parameters
-    ----------
-    store, documents
-        The device's file, and the documents that it stores or fetches.
-    jitter
-        Over which part of half a step fetches are spread.
+    `store`, `documents`: the device's file, and the documents that it stores or fetches. `jitter`: over which part of
+    half a step fetches are spread.
     """
 
     def __init__(self, store: DeviceStore, documents: Documents, rng: Random, *, jitter: float) -> None:

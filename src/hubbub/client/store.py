@@ -110,14 +110,8 @@ class Document(NamedTuple):
 class StoredState(NamedTuple):
     """The state of a device that remembers, and how far its enrolment is.
 
-    Parameters
-    ----------
-    state
-        The bytes of the mechanism's `States`; of a study, JSON.
-    enrolled
-        Whether the server acknowledged the report that enrols the device.
-    enrolment
-        The id of that report while it waits to be acknowledged.
+    `state`: the bytes of the mechanism's `States`; of a study, JSON. `enrolled`: whether the server acknowledged the
+    report that enrols the device. `enrolment`: the id of that report while it waits to be acknowledged.
     """
 
     state: bytes

@@ -40,10 +40,7 @@ class Delay:
 class Backoff:
     """Exponential backoff with full jitter: after k failures in a row, anything up to base 2^k seconds, at most `cap`.
 
-    Parameters
-    ----------
-    base, cap
-        Seconds.
+    `base`, `cap`: seconds.
     """
 
     def __init__(self, rng: Random, *, base: float = 1.0, cap: float = 3600.0) -> None:
@@ -87,12 +84,8 @@ class Transport(Protocol):
 class HttpTransport:
     """HTTP or HTTPS, with nothing but the standard library. Redirects are not followed.
 
-    Parameters
-    ----------
-    url
-        Where the server is, such as "https://stats.example.org".
-    timeout
-        Seconds for a whole request: connecting, sending, and reading the response to its last byte.
+    `url`: where the server is, such as "https://stats.example.org". `timeout`: seconds for a whole request: connecting,
+    sending, and reading the response to its last byte.
 
     Example:
         >>> HttpTransport("ftp://stats.example.org")
@@ -137,10 +130,7 @@ class OnionReports:
     Every layer is bound to the name of the answer (collection, version, question, run, step, round, part), to the ask,
     and to the position of the party that opens it. It cannot be opened as part of anything else.
 
-    Parameters
-    ----------
-    collection
-        The collection in force, which says who shuffles.
+    `collection`: the collection in force, which says who shuffles.
     """
 
     def __init__(self, collection: SignedCollection) -> None:
@@ -161,10 +151,7 @@ class SharedReports:
 
     Every share is bound to the name of the answer, to the ask, and to the shuffler's position.
 
-    Parameters
-    ----------
-    collection
-        The collection in force, which says who shuffles.
+    `collection`: the collection in force, which says who shuffles.
     """
 
     def __init__(self, collection: SignedCollection, rng: Random) -> None:

@@ -187,10 +187,7 @@ class ShuffleRoute(Route):
 class HomomorphicKey:
     """The public key of the server's homomorphic encryption (DGK): texts of hexadecimal digits.
 
-    Parameters
-    ----------
-    subgroup_bits
-        The size of the two secret primes that divide the order of h.
+    `subgroup_bits`: the size of the two secret primes that divide the order of h.
     """
 
     modulus: str
@@ -231,10 +228,7 @@ class ObliviousRoute(Route):
 
     `fakes` is how many a batch has: every shuffler draws a share of each, so that all are uniform if one is.
 
-    Parameters
-    ----------
-    homomorphic_key
-        The server's key, to which one share of every report is encrypted at any time.
+    `homomorphic_key`: the server's key, to which one share of every report is encrypted at any time.
     """
 
     trust: ClassVar[str] = "oblivious"

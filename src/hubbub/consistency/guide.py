@@ -120,10 +120,7 @@ def guideline(purpose: Purpose, *, whole: bool = True, noise: bool = True) -> st
     Where the noise is unknown, it is the projection onto all that is possible: Norm-Sub, or Base-Pos where shares need
     not add up to 1. Neither is ever further from the truth than the estimate, taking all values together.
 
-    Parameters
-    ----------
-    purpose
-        As of `consistent`.
+    `purpose`: as of `consistent`.
 
     Example:
         >>> guideline("single"), guideline("set"), guideline("set", noise=False), guideline("set", whole=False)
@@ -186,12 +183,8 @@ def consistent(estimate: Estimate, *, for_: Purpose | None = None, method: str |
 def answer(estimate: Estimate, weights: ArrayLike, method: str = "power-ns") -> Estimate:
     """The weighted sum of the shares, or several (one row of weights each), under a method.
 
-    Parameters
-    ----------
-    weights
-        For a set of values, 1 for its members and 0 for the others. Post-Pos takes none below 0.
-    method
-        A name of `METHODS`. Post-Pos is applied after the sum, all others before it.
+    `weights`: for a set of values, 1 for its members and 0 for the others. Post-Pos takes none below 0. `method`: a
+    name of `METHODS`. Post-Pos is applied after the sum, all others before it.
 
     Example:
         >>> estimate = Estimate(value=[0.7, 0.5, -0.1, 0.1], variance=[0.01] * 4, n=100)
@@ -233,14 +226,8 @@ _BATCH = 1 << 16  # people whose reports are in memory at a time
 class Choice:
     """The method with the least error, and the errors of all.
 
-    Parameters
-    ----------
-    method
-        A name of `METHODS`.
-    errors
-        The mean squared error over queries and repetitions, by method, least first.
-    stderr
-        The standard error of each of these means, over repetitions: methods closer than that are alike.
+    `method`: a name of `METHODS`. `errors`: the mean squared error over queries and repetitions, by method, least
+    first. `stderr`: the standard error of each of these means, over repetitions: methods closer than that are alike.
 
     Example:
         >>> Choice("norm", {"norm": 1e-4, "base": 2e-4}, {"norm": 1e-5, "base": 1e-5}).method
@@ -267,14 +254,8 @@ def choose_method(
     PowerNS). It reports repeatedly through the same mechanism, and errors are measured against its own shares. Only the
     estimate is used, so this costs no privacy.
 
-    Parameters
-    ----------
-    queries
-        A row of weights for each query.
-    repetitions
-        How often they report, at least 2.
-    methods
-        Names of `METHODS`; all of them if left out (Post-Pos only where no weight is below 0).
+    `queries`: a row of weights for each query. `repetitions`: how often they report, at least 2. `methods`: names of
+    `METHODS`; all of them if left out (Post-Pos only where no weight is below 0).
 
     Example:
         >>> from hubbub.mechanisms.frequency.unary import OUE

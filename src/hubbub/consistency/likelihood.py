@@ -25,11 +25,8 @@ def mle_apx(estimate: Estimate) -> Estimate:
     randomisation alone, without the sampling term: the shares among those who answered obey the constraints too. The
     variance stays that of the estimate before.
 
-    Parameters
-    ----------
-    estimate
-        Shares with the noise of their mechanism. An estimate at which floor + slope f is not above 0 has no normal
-        likelihood (no pure oracle can produce one): then the slope is left out.
+    `estimate`: shares with the noise of their mechanism. An estimate at which floor + slope f is not above 0 has no
+    normal likelihood (no pure oracle can produce one): then the slope is left out.
 
     Example:
         >>> from hubbub.core.noise import Noise
@@ -80,12 +77,8 @@ class PowerLaw:
     the sum over every k the relative error is below 1e-6 (for an observation above 1, below a hundredth of the
     noise); memory does not depend on n.
 
-    Parameters
-    ----------
-    deviation
-        The standard deviation of the noise, in shares.
-    exponent
-        From 0, where every share is as likely as any other, to 10.
+    `deviation`: the standard deviation of the noise, in shares. `exponent`: from 0, where every share is as likely as
+    any other, to 10.
 
     Example:
         >>> law = PowerLaw(n=1000, deviation=0.02, exponent=1.5)
@@ -225,10 +218,7 @@ def power(estimate: Estimate) -> Estimate:
     constrained. The bias is called "consistent", since non-negativity is enforced; but the result depends on the prior,
     and can be poor where shares do not follow a power law. The variance stays that of the estimate before.
 
-    Parameters
-    ----------
-    estimate
-        Shares with the noise of their mechanism.
+    `estimate`: shares with the noise of their mechanism.
 
     Example:
         >>> from hubbub.core.noise import Noise

@@ -112,12 +112,8 @@ class MarginalAgreement:
     added cells (section 6.2.4). The change of a table's sum is distributed evenly over its cells. As smaller sets of
     attributes come first, and every intersection is among them, no later step undoes an earlier one.
 
-    Parameters
-    ----------
-    noises
-        The second moments of each table, by its attributes.
-    sizes
-        How many values each attribute of a record has.
+    `noises`: the second moments of each table, by its attributes. `sizes`: how many values each attribute of a record
+    has.
     """
 
     def __init__(self, noises: Mapping[Attributes, Noise], sizes: Sequence[int]) -> None:
@@ -165,12 +161,8 @@ def consistent_marginals(estimates: Mapping[Attributes, Estimate], sizes: Sequen
     Variance and noise stay those of each table's own estimate, which becomes `centre`: intervals still cover the truth,
     and are extended to include the new value.
 
-    Parameters
-    ----------
-    estimates
-        The shares of the cells of each table by its attributes, the last attribute running fastest.
-    sizes
-        How many values each attribute of a record has.
+    `estimates`: the shares of the cells of each table by its attributes, the last attribute running fastest. `sizes`:
+    how many values each attribute of a record has.
 
     References
     ----------

@@ -58,10 +58,7 @@ def norm(estimate: Estimate) -> Estimate:
     those of estimates less their mean. An oracle whose estimates sum to 1 already (GRR) is left as it is. Without
     noise the values are taken as independent, as `Estimate.linear` does.
 
-    Parameters
-    ----------
-    estimate
-        Shares of the whole domain: some candidates alone need not sum to 1.
+    `estimate`: shares of the whole domain: some candidates alone need not sum to 1.
 
     Example:
         >>> estimate = Estimate(value=[0.7, 0.5, -0.1, 0.1], variance=[0.01] * 4, n=100)
@@ -233,12 +230,7 @@ def project_simplex(x: ArrayLike, total: float = 1.0) -> Floats:
     y_i = max(x_i - theta, 0). The numbers above theta are the k largest, for the largest k at which the k-th one
     still exceeds (the sum of the k largest - total)/k, which is theta. O(d log d).
 
-    Parameters
-    ----------
-    x
-        Finite numbers.
-    total
-        The sum of the result, at least 0.
+    `x`: finite numbers. `total`: the sum of the result, at least 0.
 
     Example:
         >>> project_simplex([0.75, 0.5, -0.25]).tolist()
@@ -268,14 +260,8 @@ def project_capped_simplex(x: ArrayLike, total: float, cap: float = 1.0) -> Floa
     y_i = min(max(x_i - theta, 0), cap). The sum falls in theta, linearly between the breakpoints x_i and x_i - cap;
     the two breakpoints next to the answer are found by bisection, and theta between them exactly. O(d log d).
 
-    Parameters
-    ----------
-    x
-        Finite numbers.
-    total
-        The sum of the result, from 0 to cap times the number of entries.
-    cap
-        The most that one may be, above 0.
+    `x`: finite numbers. `total`: the sum of the result, from 0 to cap times the number of entries. `cap`: the most that
+    one may be, above 0.
 
     Example:
         >>> project_capped_simplex([3.0, 0.75, 0.5], total=1.5).tolist()
@@ -319,12 +305,8 @@ def consistent_leaves(levels: Sequence[Floats], variances: Sequence[float], *, f
     distributed evenly over the children. This is the least-squares solution where all nodes of a level have one
     variance.
 
-    Parameters
-    ----------
-    levels
-        The estimated shares of each level, below the root first: fanout, fanout^2, ... numbers.
-    variances
-        Of one number of each level.
+    `levels`: the estimated shares of each level, below the root first: fanout, fanout^2, ... numbers. `variances`: of
+    one number of each level.
     """
     if len(levels) != len(variances) or any(len(level) != fanout ** (h + 1) for h, level in enumerate(levels)):
         raise InvalidValue("levels", [len(level) for level in levels], f"powers of {fanout}, with a variance each")

@@ -23,14 +23,8 @@ def clip_means(means: Estimate) -> Estimate:
 def capped(frequencies: Estimate, most: float, *, exactly: bool = False) -> Estimate:
     """The nearest frequencies from 0 to 1 that sum to at most `most`: the number of entries a person may hold.
 
-    Parameters
-    ----------
-    frequencies
-        The shares of people who hold something at each position.
-    most
-        How many positions a person holds at most.
-    exactly
-        Whether everyone is known to hold that many.
+    `frequencies`: the shares of people who hold something at each position. `most`: how many positions a person holds
+    at most. `exactly`: whether everyone is known to hold that many.
 
     Example:
         >>> estimate = Estimate(value=[1.25, 0.75, -0.25], variance=[0.1] * 3, n=9)

@@ -78,12 +78,8 @@ class HttpPeer:
     Whatever fails raises an `OSError` (`TimeoutError` after the deadline), an `http.client.HTTPException` or a
     `ValueError`. The system's resolver of names has a time limit of its own.
 
-    Parameters
-    ----------
-    seconds
-        The time for all of a request: connecting, sending, and reading the response to its last byte.
-    most_bytes
-        The longest response that is read, with its headers.
+    `seconds`: the time for all of a request: connecting, sending, and reading the response to its last byte.
+    `most_bytes`: the longest response that is read, with its headers.
     """
 
     def __init__(self, address: SplitResult, *, seconds: float, most_bytes: int) -> None:

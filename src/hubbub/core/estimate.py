@@ -310,10 +310,7 @@ class Estimate(Bars):
 
         Adds the sampling variance f(1-f)/people (1 - 1/groups). One group has everyone.
 
-        Parameters
-        ----------
-        people
-            How many people the group has; the n who answered unless given.
+        `people`: how many people the group has; the n who answered unless given.
         """
         people = self.n if people is None else people
         return self if groups == 1 or not people else self._sampled((1 - 1 / groups) / people)

@@ -16,12 +16,8 @@ UNITS_PER_EPSILON = 10**12
 class Event:
     """One use of a mechanism, as the ledger will charge it.
 
-    Parameters
-    ----------
-    spent
-        Its effective epsilon in units of 1e-12, rounded up.
-    step
-        When, in the collection's own steps; None where time does not matter.
+    `spent`: its effective epsilon in units of 1e-12, rounded up. `step`: when, in the collection's own steps; None
+    where time does not matter.
     """
 
     mechanism: str

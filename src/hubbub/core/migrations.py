@@ -22,12 +22,8 @@ class UnknownFormat(InvalidValue):
 class Versions(Generic[Step]):
     """The versions of one kind of stored data, and the migration from each older version to the next.
 
-    Parameters
-    ----------
-    version
-        The version that this hubbub writes.
-    migrations
-        The migrations by the version that they begin with, without a gap up to the present version.
+    `version`: the version that this hubbub writes. `migrations`: the migrations by the version that they begin with,
+    without a gap up to the present version.
     """
 
     name: str

@@ -35,10 +35,7 @@ class FactorisedCounter:
     root is computed from the second, so that the sums stay unbiased. Gaussian noise: this is *not* pure epsilon. With
     Laplace noise the columns of a root, 2 sqrt(T/pi) long in the L1 norm, would cost far more than a hierarchy.
 
-    Parameters
-    ----------
-    rho
-        The budget of a value under zCDP; `epsilon` converts it to (epsilon, delta).
+    `rho`: the budget of a value under zCDP; `epsilon` converts it to (epsilon, delta).
 
     References
     ----------
@@ -150,12 +147,8 @@ class FactorisedCounter:
 class SumsState(NamedTuple):
     """The state of a stream of running sums, without its future noise.
 
-    Parameters
-    ----------
-    position, total
-        The number of values so far, and their sum in cells.
-    first, second
-        The memory of the two roots, a number for each power.
+    `position`, `total`: the number of values so far, and their sum in cells. `first`, `second`: the memory of the two
+    roots, a number for each power.
     """
 
     position: int
@@ -170,12 +163,8 @@ class FactorisedStream(UncopiedStream):
     The noise of a value is drawn when the value comes, at most 64 values ahead. A stream that goes on from a `state`
     draws fresh noise: two streams from the same state share only the noise of what was published before.
 
-    Parameters
-    ----------
-    counter, theta
-        The settings, and the threshold at which values are clipped.
-    state
-        The `state` of an earlier stream; None begins a new one.
+    `counter`, `theta`: the settings, and the threshold at which values are clipped. `state`: the `state` of an earlier
+    stream; None begins a new one.
     """
 
     def __init__(

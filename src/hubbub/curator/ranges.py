@@ -72,12 +72,7 @@ class StepMaker:
     The interval is that of the noise, around the mean of the values as cut at the threshold. Steps of whole blocks have
     no other error. Values that only helped to find a threshold are in no step.
 
-    Parameters
-    ----------
-    every
-        Values a step; 0 takes 1,024, rounded up to whole blocks.
-    first
-        The position of the first value to come.
+    `every`: values a step; 0 takes 1,024, rounded up to whole blocks. `first`: the position of the first value to come.
     """
 
     def __init__(self, tops: ToPS, every: int = 0, *, first: int = 0) -> None:

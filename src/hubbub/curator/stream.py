@@ -80,10 +80,7 @@ class ToPSStream(UncopiedStream):
     state begins a new tree, with the block that was open: of what two such streams publish, no noise is the same but
     that of blocks that had ended, which both leave as they are.
 
-    Parameters
-    ----------
-    theta
-        A threshold that does not come from the values; else it is searched for.
+    `theta`: a threshold that does not come from the values; else it is searched for.
     """
 
     def __init__(

@@ -252,7 +252,7 @@ def best_pruned(epsilon: float, fan_out: int, height: int) -> int:
 NOISES = ("exponential", "laplace")
 """The noise on each candidate's score: one-sided, or two-sided as the paper has it."""
 
-_MOST_CELLS = 1 << 12  # a count is divided into at most this number of cells
+MOST_CELLS = 1 << 12  # a count is divided into at most this number of cells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,14 +264,8 @@ class ThresholdSearch:
     that noise of scale 1/epsilon on each score, and the largest of them, is epsilon-private. Scores are integers in
     cells, the noise is exact, ties go to the smaller threshold: the epsilon spent is exactly cells/scale.
 
-    Parameters
-    ----------
-    bound, candidates
-        The largest possible value, and how many thresholds are tried.
-    slope
-        What a score loses for each unit of theta and each value looked at: (3 / (c r eps)) sqrt(...).
-    noise
-        One of `NOISES`.
+    `bound`, `candidates`: the largest possible value, and how many thresholds are tried. `slope`: what a score loses
+    for each unit of theta and each value looked at: (3 / (c r eps)) sqrt(...). `noise`: one of `NOISES`.
 
     References
     ----------
@@ -294,7 +288,7 @@ class ThresholdSearch:
     @cached_property
     def cells(self) -> int:
         """Into how many cells a count of 1 is divided."""
-        cells = _MOST_CELLS
+        cells = MOST_CELLS
         while cells > 1 and ceil_div(cells, self.epsilon) > MOST_SCALE:
             cells //= 2
         return cells

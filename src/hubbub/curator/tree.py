@@ -21,12 +21,8 @@ class NoiseTree:
     A value is a number of cells, 0 to `cells`, and is in one node of each layer: changing it moves each of these nodes
     by at most `cells`, so noise of scale t on every node costs exactly layers cells / t.
 
-    Parameters
-    ----------
-    epsilon
-        The budget of a value, divided equally among the layers.
-    fan_out, layers
-        Children of a node; layers from the root to the leaves.
+    `epsilon`: the budget of a value, divided equally among the layers. `fan_out`, `layers`: children of a node; layers
+    from the root to the leaves.
 
     References
     ----------

@@ -14,10 +14,7 @@ Definition = Mapping[str, Any]
 class AlarmHistory:
     """Which alarms of a question are raised, and in which steps they were, as far back as its events go.
 
-    Parameters
-    ----------
-    category
-        Leaves out the other categories, where an alarm watches each category by itself.
+    `category`: Leaves out the other categories, where an alarm watches each category by itself.
     """
 
     def __init__(self, answer: AlarmsBody, question: str, category: str | None = None) -> None:

@@ -21,14 +21,8 @@ _FOLDED = {"zero": ("rest", "not distinguishable from zero"), "unknown": ("unkno
 class BarTable:
     """How values are drawn: all of their tables share one axis.
 
-    Parameters
-    ----------
-    values, kind
-        The values, and "share" or "quantity".
-    name
-        An id that no other element of the page begins with.
-    link, chosen
-        Where the name of a value leads, and the code of the one that is shown there now.
+    `values`, `kind`: the values, and "share" or "quantity". `name`: an id that no other element of the page begins
+    with. `link`, `chosen`: where the name of a value leads, and the code of the one that is shown there now.
     """
 
     values: Sequence[Value]

@@ -42,12 +42,7 @@ def marginals_figure(
 ) -> Html | None:
     """A table for each of the first marginals that devices reported on, and for the one that was chosen.
 
-    Parameters
-    ----------
-    chosen
-        The fields of a marginal that somebody asks for.
-    most
-        How many marginals are shown that nobody chose.
+    `chosen`: the fields of a marginal that somebody asks for. `most`: how many marginals are shown that nobody chose.
     """
     if release is None:
         return None

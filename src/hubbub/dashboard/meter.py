@@ -26,10 +26,7 @@ _ACCEPTED, _ASIDE = "accepted", ("duplicate", "cover")
 class Meter:
     """Counts of the last while by collection. What came before the collector began is looked up.
 
-    Parameters
-    ----------
-    earlier
-        What was counted before this one began, by collection: minutes of Unix time, accepted and rejected.
+    `earlier`: what was counted before this one began, by collection: minutes of Unix time, accepted and rejected.
     """
 
     def __init__(

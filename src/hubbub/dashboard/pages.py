@@ -35,13 +35,8 @@ _MakeAnswer: TypeAlias = Callable[[Collection, str, BoxQuery | None], Response]
 def routes(reader: Reader, *, allow: Callable[[str], bool] | None = None) -> list[BaseRoute]:
     """All pages, from `/` on.
 
-    Parameters
-    ----------
-    reader
-        What they show.
-    allow
-        Whether an Authorization header may see results and counters; None shows them to everyone. What is promised
-        and what is asked anyone may read, as every device does.
+    `reader`: what they show. `allow`: whether an Authorization header may see results and counters; None shows them to
+    everyone. What is promised and what is asked anyone may read, as every device does.
     """
     pages = _Pages(reader, allow)
     return [
@@ -61,10 +56,7 @@ def routes(reader: Reader, *, allow: Callable[[str], bool] | None = None) -> lis
 def dashboard(tokens: Tokens | None) -> Callable[[Service], Sequence[BaseRoute]]:
     """The pages as `hubbub.service.http.server.run` takes them: `run(..., routes=dashboard(tokens))`.
 
-    Parameters
-    ----------
-    tokens
-        Who may see results and counters; None shows them to everyone who can reach the address.
+    `tokens`: who may see results and counters; None shows them to everyone who can reach the address.
     """
 
     def pages(service: Service) -> Sequence[BaseRoute]:

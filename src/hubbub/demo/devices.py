@@ -35,10 +35,8 @@ SPREAD = 0.6
 class Devices:
     """Devices that fetch signed asks and answer each ask once, if they are on its arc and their ledger allows it.
 
-    Parameters
-    ----------
-    transport, public_key, name
-        The collector, the key that the collection is signed with, and the collection's name.
+    `transport`, `public_key`, `name`: the collector, the key that the collection is signed with, and the collection's
+    name.
     """
 
     def __init__(self, transport: Transport, public_key: bytes, name: str, people: _Owners) -> None:

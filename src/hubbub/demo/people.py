@@ -41,12 +41,8 @@ class _Held(Stream):
 class People(_Held):
     """People who hold, in every step, a value drawn anew, or none.
 
-    Parameters
-    ----------
-    weights
-        How common each value is: one row per step, the first again after the last. Where a row is 0, nobody holds any.
-    silent
-        The part of them who hold none.
+    `weights`: how common each value is: one row per step, the first again after the last. Where a row is 0, nobody
+    holds any. `silent`: the part of them who hold none.
 
     Example:
         >>> people = People(weights=[[3.0, 1.0], [0.0, 1.0]], silent=0.0, n=5, seed=1, group=0)
@@ -77,10 +73,7 @@ class People(_Held):
 class Owners(_Held):
     """People who keep what they hold from step to step: each has the history of a person of a table, drawn for them.
 
-    Parameters
-    ----------
-    histories
-        One row per step, the first again after the last; one column per person: a code, or -1 for nothing yet.
+    `histories`: one row per step, the first again after the last; one column per person: a code, or -1 for nothing yet.
     """
 
     histories: Sequence[Sequence[int]]
@@ -100,12 +93,8 @@ class Owners(_Held):
 class Riders(_Held):
     """People who pay an amount in every step, drawn anew; the code of an amount is its cell.
 
-    Parameters
-    ----------
-    amounts, weights
-        What is paid, and how common each is.
-    low, high, size
-        The range of the cells, and how many there are.
+    `amounts`, `weights`: what is paid, and how common each is. `low`, `high`, `size`: the range of the cells, and how
+    many there are.
 
     Example:
         >>> riders = Riders(amounts=[1.0, 9.0], weights=[0.0, 1.0], low=0.0, high=10.0, size=5, n=2, seed=1, group=0)
@@ -142,10 +131,7 @@ class Riders(_Held):
 class Speakers(_Held):
     """People who say a word in every step, drawn anew; the code of a word is its place in the list.
 
-    Parameters
-    ----------
-    texts, weights
-        What is said, and how common each word is.
+    `texts`, `weights`: what is said, and how common each word is.
 
     Example:
         >>> speakers = Speakers(texts=["the", "of"], weights=[0.0, 1.0], n=3, seed=1, group=0)

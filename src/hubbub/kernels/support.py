@@ -142,14 +142,8 @@ def hash_sums(
 ) -> Ints:
     """The sum of the weights of the reports that support each candidate, then of all reports; row 2: of squares.
 
-    Parameters
-    ----------
-    seeds, buckets, g, candidates
-        As of `hash_support`.
-    weights
-        One per report.
-    powers
-        1, or 2 for a row of squares too; these must sum to less than 2^63.
+    `seeds`, `buckets`, `g`, `candidates`: as of `hash_support`. `weights`: one per report. `powers`: 1, or 2 for a row
+    of squares too; these must sum to less than 2^63.
     """
     seeds, buckets, weights = readonly(seeds, np.uint64), readonly(buckets, np.uint16), readonly(weights, np.int64)
     words, seconds = candidate_words(candidates)

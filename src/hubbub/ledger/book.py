@@ -174,12 +174,8 @@ class Book:
     `steps` and trusted time (see `DeviceClock`) by steps - 1 intervals. Only the present step of the clock is answered,
     and no step before the latest answered one.
 
-    Parameters
-    ----------
-    file
-        A file with the tables `hubbub.ledger.book.TABLES`.
-    clock
-        The device's time, on the grid in force; it may be replaced by one on another grid.
+    `file`: a file with the tables `hubbub.ledger.book.TABLES`. `clock`: the device's time, on the grid in force; it may
+    be replaced by one on another grid.
     """
 
     def __init__(self, file: LedgerFile, clock: LedgerClock) -> None:

@@ -67,14 +67,8 @@ class DeviceClock:
     adds nothing. A monotonic clock that went back means a reboot, and then only the time since boot counts. So trusted
     time never runs ahead of true time; it falls behind while the device is off.
 
-    Parameters
-    ----------
-    interval_seconds
-        The length of a step, in the signed collection.
-    origin
-        The wall time at which step 0 begins, in the signed collection.
-    wall, monotonic
-        The two clocks, in seconds. The monotonic one counts from boot.
+    `interval_seconds`: the length of a step, in the signed collection. `origin`: the wall time at which step 0 begins,
+    in the signed collection. `wall`, `monotonic`: the two clocks, in seconds. The monotonic one counts from boot.
     """
 
     def __init__(

@@ -228,12 +228,8 @@ class CountedFile:
     change. The counter is in a second file, whose name ends in `.count`. Restoring older copies of both files is not
     detected.
 
-    Parameters
-    ----------
-    path, terms, tables, format
-        As of `LedgerFile`.
-    load
-        Called within the opening transaction; if it raises, the file is closed.
+    `path`, `terms`, `tables`, `format`: as of `LedgerFile`. `load`: called within the opening transaction; if it
+    raises, the file is closed.
     """
 
     def __init__(

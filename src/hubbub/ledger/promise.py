@@ -30,14 +30,8 @@ class Window(NamedTuple):
 class Budget:
     """The limits of one collection on one device. Every debit is charged to every unit that is declared.
 
-    Parameters
-    ----------
-    event
-        The most that one step may cost, all asks about it together.
-    window
-        The most that any w consecutive steps may cost: (limit, w).
-    user
-        The most that the device may ever spend.
+    `event`: the most that one step may cost, all asks about it together. `window`: the most that any w consecutive
+    steps may cost: (limit, w). `user`: the most that the device may ever spend.
     """
 
     event: int | None = None

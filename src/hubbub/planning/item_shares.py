@@ -43,10 +43,7 @@ class TernaryShares:
 
     Unbiased where nobody holds more than `sparsity` items. The variance is exact, from the same rates.
 
-    Parameters
-    ----------
-    share
-        The share at which the error is to be smallest.
+    `share`: the share at which the error is to be smallest.
     """
 
     mechanism: TernaryMechanism
@@ -124,14 +121,8 @@ _TUNED: tuple[Quantity, Quantity] = ("mean", "frequency")
 class SetOption:
     """A mechanism for shares of items, and its error.
 
-    Parameters
-    ----------
-    name
-        The mechanism's name; for padding and sampling, with that of the oracle.
-    noise
-        The variance of a share from one report, as a function of it.
-    shares
-        The estimator, where it is not the mechanism's own.
+    `name`: the mechanism's name; for padding and sampling, with that of the oracle. `noise`: the variance of a share
+    from one report, as a function of it. `shares`: the estimator, where it is not the mechanism's own.
     """
 
     name: str
@@ -167,12 +158,8 @@ class SetOption:
 def set_options(*, epsilon: float, domain: Sets, held: float) -> list[SetOption]:
     """Padding and sampling, PrivSet, Wheel and the unary encoding with a split budget, the smallest error first.
 
-    Parameters
-    ----------
-    domain
-        The sets; none of the mechanisms is biased by one that holds as many items as it may.
-    held
-        How many items people hold on average.
+    `domain`: the sets; none of the mechanisms is biased by one that holds as many items as it may. `held`: how many
+    items people hold on average.
     """
     makers: list[tuple[str, Callable[[], SetMechanism]]] = [
         *((f"PSFO-{name}", _padded(epsilon, domain, name)) for name in _PADDED),

@@ -60,12 +60,8 @@ def bound_stderr(
 ) -> float:
     """The greatest standard error of an answer from n people, however they are spread over the values.
 
-    Parameters
-    ----------
-    mean_square
-        The mean square of the measure that is added up; 1 for counts.
-    asked
-        The part of the people that reports by this mechanism.
+    `mean_square`: the mean square of the measure that is added up; 1 for counts. `asked`: the part of the people that
+    reports by this mechanism.
     """
     query.check(mechanism.dimensions)
     return math.sqrt(n * mean_square * boxes_bound(mechanism, [(1, query.box)], asked=asked))

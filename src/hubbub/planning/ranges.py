@@ -25,12 +25,8 @@ def expected_stderr(
 
     On levels with many cells the shares of the cells hardly matter.
 
-    Parameters
-    ----------
-    mean_square
-        The mean square of the measure that is added up; 1 for counts.
-    consistent
-        As of `RangeTable.answer`.
+    `mean_square`: the mean square of the measure that is added up; 1 for counts. `consistent`: as of
+    `RangeTable.answer`.
     """
     query.check(mechanism.dimensions)
     return terms_stderr(mechanism, mechanism.terms(query.box, consistent=consistent), n, mean_square=mean_square)
@@ -71,10 +67,7 @@ def adaptive_error(mechanism: AdaptiveHierarchy, query: RangeQuery, *, mean_squa
     It includes what `AdaptiveTable` adds for people who are not spread evenly. If they are not, intervals with many
     people are finer and intervals with few are coarser, and this is only a guess.
 
-    Parameters
-    ----------
-    mean_square
-        The mean square of the measure that is added up; 1 for counts.
+    `mean_square`: the mean square of the measure that is added up; 1 for counts.
     """
     query.check(mechanism.dimensions)
     grown, n = mechanism.expected(), mechanism.n
@@ -224,12 +217,8 @@ def divide_people(ways: Sequence[RangeChoice], parts: Sequence[float], n: int) -
     people and f the share of the people that are counted. Of the sums over the queries of each method, A_m, the best
     parts are as their roots.
 
-    Parameters
-    ----------
-    ways
-        Of `choose_ranges`.
-    parts
-        The part of all cells that each query has, as its share of people if they are spread evenly.
+    `ways`: of `choose_ranges`. `parts`: the part of all cells that each query has, as its share of people if they are
+    spread evenly.
     """
     best: dict[type, RangeChoice] = {}
     for way in ways:

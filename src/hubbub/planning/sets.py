@@ -46,14 +46,8 @@ class SetRow:
 class SetPlan:
     """The predicted error of every mechanism for sets at one setting, and the mechanism to use.
 
-    Parameters
-    ----------
-    held
-        How many items people hold on average.
-    forged
-        The part of all reports that may be forged.
-    options
-        The mechanisms, the smallest error first.
+    `held`: how many items people hold on average. `forged`: the part of all reports that may be forged. `options`: the
+    mechanisms, the smallest error first.
     """
 
     domain: Sets

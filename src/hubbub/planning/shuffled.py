@@ -35,12 +35,8 @@ def choose_shuffled(
     Each mechanism has the largest local epsilon that the valid bounds allow. With fakes, only GRR and local hashing are
     considered, whose fakes anybody can draw. Fakes add to the privacy, and to the variance.
 
-    Parameters
-    ----------
-    domain, n
-        How many values there are, and how many people report.
-    most_local
-        The largest local epsilon: the guarantee against someone who sees a report before it is shuffled.
+    `domain`, `n`: how many values there are, and how many people report. `most_local`: the largest local epsilon: the
+    guarantee against someone who sees a report before it is shuffled.
 
     References
     ----------

@@ -41,14 +41,8 @@ def choose_counter(
 ) -> list[CounterChoice]:
     """The two counters for a number of values, the better first: under pure epsilon, or under rho (zCDP).
 
-    Parameters
-    ----------
-    queries
-        "prefixes" asks for running sums, "ranges" for sums between two random positions.
-    epsilon, rho
-        The budget of a value: one of the two.
-    count, runs
-        How many queries, and how often the noise is drawn.
+    `queries`: "prefixes" asks for running sums, "ranges" for sums between two random positions. `epsilon`, `rho`: the
+    budget of a value: one of the two. `count`, `runs`: how many queries, and how often the noise is drawn.
     """
     if (epsilon is None) == (rho is None):
         raise InvalidValue("epsilon", epsilon, "epsilon or rho, one of the two")

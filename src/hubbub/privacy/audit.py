@@ -296,12 +296,7 @@ def audit_all(
     epsilon. Settings that a constructor refuses are in `refused`, with its reason. A mechanism of another package that
     fails is in `broken`, and all others are audited.
 
-    Parameters
-    ----------
-    epsilons, domains
-        The settings.
-    progress
-        Called after each setting with how many are done, and of how many.
+    `epsilons`, `domains`: the settings. `progress`: called after each setting with how many are done, and of how many.
     """
     audits = Audits()
     refused: list[RefusedSetting] = []

@@ -1,11 +1,8 @@
-"""The worst ratio of a mechanism's probabilities, and the exact delta of a few shuffled reports, by enumeration."""
+"""The worst ratio of a mechanism's probabilities, by enumeration."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
-from itertools import combinations_with_replacement, permutations
 from math import comb
 from typing import Any
 
@@ -14,7 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.domain import Domain, Sets, as_domain
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Columns, Floats
+from hubbub.core.reports import Columns
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
@@ -139,43 +136,3 @@ def _compare(chances: NDArray[np.object_]) -> tuple[Fraction | None, bool] | Non
     if any(low < high and low <= 0 for high, low in extremes):
         return None, sums_to_one
     return max((Fraction(high, low) for high, low in extremes if low > 0), default=Fraction(1)), sums_to_one
-
-
-def report_table(mechanism: Mechanism, *, publics: Columns | None = None, values: int = 4) -> Floats:
-    """The probability of every report (column) under every value (row); public parts are equally likely."""
-    examples = mechanism.example_values(values)
-    parts = max((len(column) for column in (publics or {}).values()), default=1)
-    tables = []
-    for row in range(parts):
-        outputs = mechanism.outputs({name: column[row : row + 1] for name, column in (publics or {}).items()} or None)
-        if outputs is None:
-            raise InvalidValue("mechanism", type(mechanism).__name__, "one whose reports can be enumerated")
-        tables.append(mechanism.prob(outputs, examples).astype(np.float64).T)
-    return np.concatenate(tables, axis=1) / len(tables)
-
-
-def shuffled_delta(table: Floats, n: int, epsilon: float) -> float:
-    """The exact delta of n shuffled reports at an epsilon: the largest over all values of everyone."""
-    kinds = math.comb(table.shape[1] + n - 1, n)
-    if kinds > 10**5:
-        raise InvalidValue("n", n, f"less: {kinds:,} multisets of reports are too many to look at")
-    return max(_deltas(table, n, math.exp(epsilon)))
-
-
-def _deltas(table: Floats, n: int, factor: float) -> Iterator[float]:
-    for other_values in combinations_with_replacement(range(len(table)), n - 1):
-        rest: dict[tuple[int, ...], float] = {(0,) * table.shape[1]: 1.0}
-        for value in other_values:
-            rest = _with(rest, table[value])
-        worlds = [_with(rest, row) for row in table]
-        for first, second in permutations(worlds, 2):
-            yield sum(max(0.0, chance - factor * second[counts]) for counts, chance in first.items())
-
-
-def _with(counts: dict[tuple[int, ...], float], row: Floats) -> dict[tuple[int, ...], float]:
-    """The distribution of the counts of every kind of report after one more report, whose distribution is `row`."""
-    longer: dict[tuple[int, ...], float] = defaultdict(float)
-    for numbers, chance in counts.items():
-        for kind, more in enumerate(row.tolist()):
-            longer[(*numbers[:kind], numbers[kind] + 1, *numbers[kind + 1 :])] += chance * more
-    return longer

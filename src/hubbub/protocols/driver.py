@@ -26,12 +26,8 @@ class Count:
 
     It is evaluated where the reports are stored.
 
-    Parameters
-    ----------
-    ask
-        The earlier ask, of a frequency oracle and with `kept`. If it was asked several times, the last time counts.
-    candidates
-        Different values of the oracle's domain.
+    `ask`: the earlier ask, of a frequency oracle and with `kept`. If it was asked several times, the last time counts.
+    `candidates`: different values of the oracle's domain.
     """
 
     ask: Ask
@@ -236,10 +232,8 @@ class Conversation:
     The steps of a stream must be consecutive; all messages of a study have step 0. `round` is the number of the current
     round in its step: the open asks are those of that round.
 
-    Parameters
-    ----------
-    rounds, parts
-        The most rounds that a step (or a whole study) may have, and the most asks in a round; no limit unless given.
+    `rounds`, `parts`: the most rounds that a step (or a whole study) may have, and the most asks in a round; no limit
+    unless given.
     """
 
     def __init__(self, protocol: Protocol, *, rounds: int | None = None, parts: int | None = None) -> None:

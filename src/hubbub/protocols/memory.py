@@ -22,10 +22,7 @@ class Memory:
     A protocol registers each such object (a part) with `keep`. Right after a release, `state` is all that later steps
     depend on: a protocol made with `Memory(state)` goes on exactly as the first would have done.
 
-    Parameters
-    ----------
-    state
-        The `state` of an earlier memory, to resume from; None to begin anew.
+    `state`: the `state` of an earlier memory, to resume from; None to begin anew.
     """
 
     def __init__(self, state: Mapping[str, Json] | None = None) -> None:

@@ -142,12 +142,7 @@ _PEOPLE = 100_000  # the forecast's error is computed for this number of people,
 class Spread(Statistic):
     """The distribution of a number between low and high, by the square wave mechanism; the device clips other values.
 
-    Parameters
-    ----------
-    cells
-        How many cells of equal width the histogram has.
-    quantiles
-        The shares whose quantiles are released.
+    `cells`: how many cells of equal width the histogram has. `quantiles`: the shares whose quantiles are released.
     """
 
     low: float

@@ -38,13 +38,8 @@ def steady(
     Every step spends epsilon again; a device's ledger limits what it spends over time. A step without reports releases
     an unknown estimate, with infinite variance.
 
-    Parameters
-    ----------
-    candidates
-        For open domains, the values whose shares are estimated.
-    groups
-        How many equal groups devices are in, of which one is asked: estimates are of all, and their variances include
-        that of the sample.
+    `candidates`: for open domains, the values whose shares are estimated. `groups`: how many equal groups devices are
+    in, of which one is asked: estimates are of all, and their variances include that of the sample.
     """
     mechanism = question.mechanism(units_of(epsilon))
     place = (memory or Memory()).keep("place", _Place())
@@ -66,10 +61,7 @@ def steady_parts(
 
     The main estimate is that of the first statistic.
 
-    Parameters
-    ----------
-    groups
-        As of `steady`.
+    `groups`: as of `steady`.
     """
     mechanisms = [part.mechanism(units_of(epsilon)) for part in parts]
     place = (memory or Memory()).keep("place", _Place())
@@ -149,10 +141,7 @@ def table_stream(
 
     The reports are kept: SQL queries of the table are answered from them.
 
-    Parameters
-    ----------
-    columns
-        The columns whose shares are released; the first is the main estimate.
+    `columns`: the columns whose shares are released; the first is the main estimate.
     """
     place = (memory or Memory()).keep("place", _Place())
     while True:

@@ -170,12 +170,8 @@ class FormulaTerms:
 def formula_terms(mechanism: IntervalMechanism, factor: PrivateFactor, n: int, *, consistent: bool) -> FormulaTerms:
     """The cells whose weighted sum is the sum of a factor over all people; of a formula, how many it holds for.
 
-    Parameters
-    ----------
-    factor
-        The condition, and the scores of those who meet it.
-    consistent
-        Whether all levels are combined by least squares, if that is not too much work.
+    `factor`: the condition, and the scores of those who meet it. `consistent`: whether all levels are combined by least
+    squares, if that is not too much work.
     """
     sizes = [dimension.size for dimension in mechanism.dimensions]
     ways = ways_to_add(factor.formula, sizes)
@@ -195,12 +191,8 @@ def formula_terms(mechanism: IntervalMechanism, factor: PrivateFactor, n: int, *
 def may_be_consistent(mechanism: IntervalMechanism, strata: int, sizes: Mapping[Level, int], formulas: int = 1) -> bool:
     """Whether least squares over all cells of all levels is not too much work.
 
-    Parameters
-    ----------
-    strata
-        The number of strata, each of which is counted separately.
-    formulas
-        The number of conditions, each of which has weights of all cells.
+    `strata`: the number of strata, each of which is counted separately. `formulas`: the number of conditions, each of
+    which has weights of all cells.
     """
     if isinstance(mechanism, MG):
         return False

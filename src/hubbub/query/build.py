@@ -33,10 +33,7 @@ def build_table(
     One chunk and one block are in memory at a time. A path that ends in .duckdb becomes a DuckDB file, any other a
     folder of Parquet files. An existing path is refused; if building fails, nothing is left behind.
 
-    Parameters
-    ----------
-    chunks
-        Records in columns by name, some at a time: Arrow tables or batches, or dictionaries of lists or arrays.
+    `chunks`: records in columns by name, some at a time: Arrow tables or batches, or dictionaries of lists or arrays.
     """
     where = Path(path)
     if where.exists():
@@ -184,10 +181,7 @@ MOST_NAMES = 4096
 class RecordSource:
     """A CSV, TSV, JSON lines or Parquet file, or one of the data sets census and adult.
 
-    Parameters
-    ----------
-    source
-        A file's path, or a data set's name.
+    `source`: a file's path, or a data set's name.
     """
 
     def __init__(self, source: str | Path, columns: Sequence[str]) -> None:

@@ -77,12 +77,8 @@ LEAST, MOST = -(1 << 60), 1 << 60
 def matching_codes(condition: Tree, column: PrivateColumn, notes: set[str]) -> Runs:
     """The codes of a private column for which a condition holds. The code of missing is among them for IS NULL alone.
 
-    Parameters
-    ----------
-    condition
-        A comparison with literals, IN, BETWEEN or IS NULL, perhaps with NOT before.
-    notes
-        Remarks for the user on how the condition was read are added here.
+    `condition`: a comparison with literals, IN, BETWEEN or IS NULL, perhaps with NOT before. `notes`: remarks for the
+    user on how the condition was read are added here.
     """
     if isinstance(condition, exp.Paren):
         return matching_codes(condition.this, column, notes)

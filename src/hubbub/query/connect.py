@@ -143,10 +143,7 @@ def _refusal(status: int, answer: object) -> Exception:
 class StoredTable(PrivateTable):
     """A table that `build_table` has made. It is opened for reading alone, and nothing else can be read through it.
 
-    Parameters
-    ----------
-    path
-        A DuckDB file, or a folder of Parquet files.
+    `path`: a DuckDB file, or a folder of Parquet files.
     """
 
     def __init__(self, path: str | Path) -> None:

@@ -11,10 +11,7 @@ from hubbub.core.errors import HubbubError
 class QueryError(HubbubError, ValueError):
     """A query that is not answered, with the place of the fault in its text.
 
-    Parameters
-    ----------
-    line, column
-        Where, both counted from 1; None where the query as a whole is meant.
+    `line`, `column`: where, both counted from 1; None where the query as a whole is meant.
     """
 
     def __init__(

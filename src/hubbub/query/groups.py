@@ -165,14 +165,8 @@ def fewest_people(
     largest and the least w(c): by how much their report decides; what is the same for all codes is known. A sum to
     which nobody can add does not count.
 
-    Parameters
-    ----------
-    forms
-        The sums, each of which is looked at by itself.
-    sizes
-        The number of values of each private column.
-    weighed
-        Gives the same strata with the totals of some public weights.
+    `forms`: the sums, each of which is looked at by itself. `sizes`: the number of values of each private column.
+    `weighed`: gives the same strata with the totals of some public weights.
     """
 
     @cache

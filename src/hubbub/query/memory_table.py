@@ -32,12 +32,8 @@ if TYPE_CHECKING:
 class MemoryTable(PrivateTable):
     """Reports and public columns in memory.
 
-    Parameters
-    ----------
-    reports
-        The reports, as `schema.randomize` returns them.
-    public
-        The values of each public column, one for each person; None is NULL.
+    `reports`: the reports, as `schema.randomize` returns them. `public`: the values of each public column, one for each
+    person; None is NULL.
     """
 
     def __init__(self, schema: TableSchema, reports: TableReports, public: Mapping[str, Values]) -> None:

@@ -91,12 +91,8 @@ def sql(node: Tree) -> str:
 class GroupKey:
     """An expression of GROUP BY.
 
-    Parameters
-    ----------
-    private
-        The index of the private column that it is of, or None if the expression is public.
-    values
-        If it is private: its values, and the codes of the column that have each.
+    `private`: the index of the private column that it is of, or None if the expression is public. `values`: if it is
+    private: its values, and the codes of the column that have each.
     """
 
     tree: Tree

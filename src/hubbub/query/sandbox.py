@@ -36,12 +36,7 @@ def open_database(path: str = ":memory:", *, read_only: bool = False) -> DuckDBP
 def lock(connection: DuckDBPyConnection, folders: Sequence[str] = (), *, table_bytes: int = 0) -> DuckDBPyConnection:
     """Limit a connection, for good, to its own database and an amount of memory.
 
-    Parameters
-    ----------
-    folders
-        Whose files may still be read.
-    table_bytes
-        The size of the tables that the database holds in memory.
+    `folders`: whose files may still be read. `table_bytes`: the size of the tables that the database holds in memory.
     """
     if folders:
         listed = ", ".join("'" + folder.replace("'", "''") + "'" for folder in folders)

@@ -36,12 +36,8 @@ TYPES = ("BOOLEAN", "BIGINT", "DOUBLE", "VARCHAR", "DATE", "TIMESTAMP")
 class PrivateColumn:
     """A column that people report on: known of nobody, estimated of all.
 
-    Parameters
-    ----------
-    domain
-        Its values: names (`Categorical`), the integers from 0 on (`Ordinal`), or numbers seen as cells (`Numeric`).
-    missing
-        Whether it may be missing; `IS NULL` asks for that.
+    `domain`: its values: names (`Categorical`), the integers from 0 on (`Ordinal`), or numbers seen as cells
+    (`Numeric`). `missing`: whether it may be missing; `IS NULL` asks for that.
     """
 
     name: str
@@ -336,10 +332,7 @@ def rows_within(group: LevelReports, rows: range) -> LevelReports | None:
 class MethodPart(PrivateTable):
     """A table as one of its methods sees it: the public columns of everybody, the reports of those who report by it.
 
-    Parameters
-    ----------
-    table
-        The whole table.
+    `table`: the whole table.
     """
 
     def __init__(self, table: PrivateTable, place: int) -> None:

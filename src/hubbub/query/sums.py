@@ -17,14 +17,8 @@ from hubbub.query.formula import NO_FACTOR, PrivateFactor
 class Monomial:
     """A power of a public expression, and 0 where the expression is NULL. The power 0 is 1 where it is not NULL.
 
-    Parameters
-    ----------
-    base
-        The expression as SQL; the empty text is 1 for everybody.
-    power
-        From 0 on.
-    private
-        What private columns multiply it with.
+    `base`: the expression as SQL; the empty text is 1 for everybody. `power`: from 0 on. `private`: what private
+    columns multiply it with.
     """
 
     base: str
@@ -68,15 +62,6 @@ class Monomial:
 EVERYBODY = Monomial("", 0)
 Form = tuple[tuple[float, Monomial], ...]
 """A sum of monomials, each times a number."""
-
-
-def form_product(left: Form, right: Form) -> Form:
-    """The product of two forms."""
-    terms: dict[Monomial, float] = {}
-    for a, one in left:
-        for b, other in right:
-            terms[one * other] = terms.get(one * other, 0.0) + a * b
-    return tuple((factor, monomial) for monomial, factor in terms.items() if factor)
 
 
 def with_products(weights: Iterable[Monomial]) -> list[Monomial]:

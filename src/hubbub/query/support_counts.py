@@ -30,10 +30,7 @@ class SupportCounts:
 
     Counts are cached. Those that are missing for a query are made in one pass over the table, a block at a time.
 
-    Parameters
-    ----------
-    most
-        For how many cells counts are cached.
+    `most`: for how many cells counts are cached.
     """
 
     def __init__(self, table: PrivateTable, mechanism: IntervalMechanism, most: int = MOST_KEPT) -> None:
@@ -163,12 +160,8 @@ def joint_intervals(n: int, divided: bool, parts: Sequence[tuple[StratumSums, Fl
     moves all strata together, so that the squares of the levels' sums are of all strata. It does not matter whether
     everybody is on one of the levels: others may report by another method.
 
-    Parameters
-    ----------
-    divided
-        Whether a person reports on one level only; otherwise the same people report on all levels.
-    parts
-        The sums of each stratum, and the matrix that makes the wanted sums (rows) of its weights (columns).
+    `divided`: whether a person reports on one level only; otherwise the same people report on all levels. `parts`: the
+    sums of each stratum, and the matrix that makes the wanted sums (rows) of its weights (columns).
     """
     size = parts[0][1].shape[0] if parts else 0
     value, noise = np.zeros(size), np.zeros((size, size))
@@ -231,11 +224,8 @@ def typical_step(levels: Sequence[tuple[float, int, Floats]], size: int) -> Floa
     separately, and the larger result counts. Of several sums, it is the mean of the products of what reports add,
     drawn by their part in the variance.
 
-    Parameters
-    ----------
-    levels
-        For each level: how many people one report stands for, how many cells the level has, and what a report adds to
-        each sum (row) that supports each cell of a query.
+    `levels`: for each level: how many people one report stands for, how many cells the level has, and what a report
+    adds to each sum (row) that supports each cell of a query.
     """
     if size > MOST_TOGETHER:  # each sum by itself, and all moved together
         alone = [[(scale, cells, added[k : k + 1]) for scale, cells, added in levels] for k in range(size)]

@@ -53,12 +53,8 @@ def best_parts(
 ) -> tuple[GroupNumbers, ...]:
     """What devices are asked: the way with the smallest error, in one part or several, and on the best grid.
 
-    Parameters
-    ----------
-    groups, values
-        The grouping fields, and the ways to read the field, such as grids for a number.
-    labels
-        For each grouping field, the names of its groups; then the names of the values.
+    `groups`, `values`: the grouping fields, and the ways to read the field, such as grids for a number. `labels`: for
+    each grouping field, the names of its groups; then the names of the values.
     """
     ways = [
         parts_of(groups, value, labels, oracle, together=together)

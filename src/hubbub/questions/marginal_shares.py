@@ -24,12 +24,8 @@ from hubbub.questions.statistic import named_mechanism
 class MarginalShares(Statistic):
     """The shares of the cells of one marginal, of which a part of the devices is asked.
 
-    Parameters
-    ----------
-    oracle
-        "adaptive", "best", or a frequency oracle by name.
-    parts
-        Into how many parts the devices are divided: sampling one of them adds to the error.
+    `oracle`: "adaptive", "best", or a frequency oracle by name. `parts`: into how many parts the devices are divided:
+    sampling one of them adds to the error.
     """
 
     axes: tuple[Axis, ...]

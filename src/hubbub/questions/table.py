@@ -34,12 +34,6 @@ _MOST_NAMED = 12
 """How many names of a column the page lists."""
 
 
-def column_size(domain: Domain) -> int:
-    """How many codes a column has: its values, and one for nothing recorded."""
-    assert domain.size is not None
-    return domain.size + 1
-
-
 def half_of(dimension: Dimension) -> tuple[int, int] | frozenset[int]:
     """Half of a column's codes: the middle of an ordered column, the first half of another."""
     quarter = dimension.size // 4

@@ -69,10 +69,7 @@ def interval_name(domain: Domain, first: int, last: int) -> str:
 class TableParts:
     """The parts of the devices that a table asks, in the order of `TableSchema.parts`.
 
-    Parameters
-    ----------
-    measures
-        The numeric fields that are sent as they are, with their ranges.
+    `measures`: the numeric fields that are sent as they are, with their ranges.
     """
 
     schema: TableSchema

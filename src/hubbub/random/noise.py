@@ -54,7 +54,7 @@ def geometric_cells(count: int, scale: int, rng: Random) -> Ints:
         rest = counts - floors
         numbers[part] = floors
         for place in np.flatnonzero((rest < doubt) | (rest > 1 - doubt)):
-            numbers[start + place] = _exact_floor(int(words[start + place]), scale, rng)
+            numbers[start + place] = exact_floor(int(words[start + place]), scale, rng)
     return numbers
 
 
@@ -82,7 +82,7 @@ def _settle_against(bits: int, exponent: Fraction, rng: Random) -> bool:
         bits, length = bits << 64 | int.from_bytes(rng.bytes(8), "little"), length + 64
 
 
-def _exact_floor(bits: int, scale: int, rng: Random) -> int:
+def exact_floor(bits: int, scale: int, rng: Random) -> int:
     """The same number by interval arithmetic, with more bits as long as those drawn cannot decide."""
     length = 64
     while True:

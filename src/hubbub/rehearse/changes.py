@@ -28,12 +28,8 @@ _MOST_CELLS = 1 << 28
 class FollowedValues:
     """What devices recorded last, at every step.
 
-    Parameters
-    ----------
-    domains
-        By the name of the field.
-    columns
-        Codes: a row for each step, a column for each device. The size of the domain means that nothing was recorded.
+    `domains`: by the name of the field. `columns`: codes: a row for each step, a column for each device. The size of
+    the domain means that nothing was recorded.
     """
 
     first: int
@@ -111,10 +107,7 @@ def _names(name: str, labels: list[str]) -> Categorical:
 class RehearsedChanges:
     """A horizon that devices have answered, and the true shares.
 
-    Parameters
-    ----------
-    shares
-        The true shares: a row for each step.
+    `shares`: the true shares: a row for each step.
     """
 
     horizon: Horizon
@@ -131,12 +124,8 @@ def rehearse_changes(
 ) -> RehearsedChanges:
     """What a question of kind "changes" would have released, with one horizon for all steps.
 
-    Parameters
-    ----------
-    epsilon, changes
-        What a device may spend, and how many changes it may tell of, over all steps.
-    keys
-        `fanout`, `queries` and `mechanism`, as of `ChangesQuestion`.
+    `epsilon`, `changes`: what a device may spend, and how many changes it may tell of, over all steps. `keys`:
+    `fanout`, `queries` and `mechanism`, as of `ChangesQuestion`.
     """
     names = list(values.domains)
     question_keys: dict[str, Any] = {"field": names[0]} if len(names) == 1 else {"fields": names}

@@ -25,12 +25,8 @@ Batch = list[str | None]
 def column_batches(path: Path, column: str, *, gaps: bool = False, any_bytes: bool = False) -> Iterator[Batch]:
     """The values of a column, in the order of the rows.
 
-    Parameters
-    ----------
-    gaps
-        Whether a blank line between the rows of a file with a single column is a row without a value.
-    any_bytes
-        Whether bytes of a Parquet file that are not UTF-8 become lone surrogates instead of being refused.
+    `gaps`: whether a blank line between the rows of a file with a single column is a row without a value. `any_bytes`:
+    whether bytes of a Parquet file that are not UTF-8 become lone surrogates instead of being refused.
     """
     if not path.is_file():
         raise InvalidValue("path", str(path), "a file that exists")

@@ -22,10 +22,7 @@ from hubbub.simulate.conversation import collect
 class ColumnResult:
     """The estimated shares of a column's values, next to the true shares.
 
-    Parameters
-    ----------
-    labels
-        The distinct values: numbers by size, then words alphabetically, then "(missing)" if a row has no value.
+    `labels`: the distinct values: numbers by size, then words alphabetically, then "(missing)" if a row has no value.
     """
 
     column: str

@@ -31,12 +31,8 @@ _DAY = 86400
 class FieldRecords:
     """The records of people: the domain of each field, and everybody's value as a device stores it.
 
-    Parameters
-    ----------
-    domains
-        By the name of the field.
-    columns
-        Codes, or numbers of numeric fields (NaN where nothing was recorded), in the order of the people.
+    `domains`: by the name of the field. `columns`: codes, or numbers of numeric fields (NaN where nothing was
+    recorded), in the order of the people.
     """
 
     domains: Mapping[str, Domain]
@@ -97,10 +93,7 @@ def _stored(name: str, domain: Domain, present: list[Any], here: Array) -> Array
 def read_records(path: Path, fields: Mapping[str, Domain | None]) -> FieldRecords:
     """Read the records of a CSV, TSV, JSON lines or Parquet file.
 
-    Parameters
-    ----------
-    fields
-        The columns, and the domain of each; None takes the names that are in the column.
+    `fields`: the columns, and the domain of each; None takes the names that are in the column.
     """
     values: dict[str, Values] = {}
     for name, domain in fields.items():
@@ -128,10 +121,7 @@ def rehearse_marginals(
 ) -> FieldMarginals:
     """What a marginals question would have released: each person answers once, as on their device.
 
-    Parameters
-    ----------
-    epsilon, marginals, theta, oracle
-        As of `MarginalsQuestion`, whose `people` is the number of records.
+    `epsilon`, `marginals`, `theta`, `oracle`: as of `MarginalsQuestion`, whose `people` is the number of records.
     """
     people = records if isinstance(records, FieldRecords) else FieldRecords.of(records)
     keys: dict[str, Any] = {"fields": list(people.domains), "epsilon": epsilon, "people": people.n}

@@ -24,10 +24,7 @@ from hubbub.rehearse.columns import MISSING, read_column
 class TopValues:
     """The values that a search found, and the limits of the search.
 
-    Parameters
-    ----------
-    release
-        Its release; without estimates if the search was stopped.
+    `release`: its release; without estimates if the search was stopped.
     """
 
     plan: PrefixPlan
@@ -123,12 +120,7 @@ def run_plan(plan: PrefixPlan, values: Array, rng: Random) -> TopValues:
 class TopInColumn:
     """The values that were found in a column, next to the true shares.
 
-    Parameters
-    ----------
-    truth
-        The true share of every value, in its NFC form.
-    missing
-        How many rows have no value; they answer too.
+    `truth`: the true share of every value, in its NFC form. `missing`: how many rows have no value; they answer too.
     """
 
     findings: TopValues
@@ -151,12 +143,8 @@ def find_top_in_column(
 ) -> TopInColumn:
     """Find the k most common values of a column by the prefix extending method; each row is a person who answers once.
 
-    Parameters
-    ----------
-    path, column
-        As of `collect_column`.
-    k, epsilon, longest, rng, threshold, query_limit
-        As of `find_top`.
+    `path`, `column`: as of `collect_column`. `k`, `epsilon`, `longest`, `rng`, `threshold`, `query_limit`: as of
+    `find_top`.
     """
 
     def show(done: int, label: str) -> None:

@@ -59,12 +59,7 @@ _MARGIN = 128  # bits of an exponent beyond the order of h: what it selects is u
 class DGKPublic:
     """What is needed to encrypt, to add, and to make ciphertexts unrecognisable.
 
-    Parameters
-    ----------
-    modulus, g, h
-        The modulus and the two generators.
-    subgroup_bits
-        The size of v_p and of v_q.
+    `modulus`, `g`, `h`: the modulus and the two generators. `subgroup_bits`: the size of v_p and of v_q.
     """
 
     modulus: int

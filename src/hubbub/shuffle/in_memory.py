@@ -15,14 +15,8 @@ from hubbub.shuffle.oblivious import Message, ObliviousShuffle, SecretShares, fa
 class ShuffledInMemory:
     """What came of a run.
 
-    Parameters
-    ----------
-    results
-        What each shuffler has for the server.
-    transcript
-        Every message: sender, receiver, topic, content. The server is the receiver after the last shuffler.
-    seconds
-        The CPU seconds of each shuffler.
+    `results`: what each shuffler has for the server. `transcript`: every message: sender, receiver, topic, content. The
+    server is the receiver after the last shuffler. `seconds`: the CPU seconds of each shuffler.
     """
 
     results: list[bytes]
@@ -49,14 +43,8 @@ def shuffle_in_memory(
 ) -> ShuffledInMemory:
     """Run all shufflers, each with its shares and its seed.
 
-    Parameters
-    ----------
-    key
-        The server's key; None where the shares have no ciphertexts.
-    fakes
-        How many fake reports are added.
-    masks
-        The masks that shufflers have made before, by their numbers.
+    `key`: the server's key; None where the shares have no ciphertexts. `fakes`: how many fake reports are added.
+    `masks`: the masks that shufflers have made before, by their numbers.
     """
     count, number = len(shares[0]) + fakes, len(shares)
     parties = [ObliviousShuffle(me, number, seed, count, key) for me, seed in enumerate(seeds)]

@@ -295,10 +295,7 @@ def combine(results: Sequence[bytes], count: int, key: DGKPrivate) -> CombinedRe
 
     A dishonest device can send a ciphertext without a message. Its row is dropped and counted; the others are released.
 
-    Parameters
-    ----------
-    count
-        How many reports there are, fakes among them.
+    `count`: how many reports there are, fakes among them.
     """
     last = holders(len(results))[-1]
     total, readable = np.zeros(count, dtype=np.uint64), np.ones(count, dtype=bool)

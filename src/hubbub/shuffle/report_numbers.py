@@ -58,10 +58,7 @@ def has_uniform_reports(mechanism: object) -> bool:
 def uniform_reports(mechanism: ReportFormat, n: int, rng: Random) -> Reports:
     """A number of fake reports of GRR or local hashing.
 
-    Parameters
-    ----------
-    rng
-        Draws them: a secure one, but in tests.
+    `rng`: draws them: a secure one, but in tests.
     """
     if not isinstance(mechanism, GRR | LocalHashing):
         raise InvalidValue("mechanism", type(mechanism).__name__, "GRR or local hashing, whose fakes are uniform")

@@ -188,12 +188,7 @@ def serve_hop(
 ) -> None:
     """Serve until SIGTERM or SIGINT. Acknowledged reports are on the disk, and are handled after the next start.
 
-    Parameters
-    ----------
-    clock
-        The clock; by default that of the system.
-    on_ready
-        Called with its address once requests are answered.
+    `clock`: the clock; by default that of the system. `on_ready`: called with its address once requests are answered.
     """
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve(config, clock or SystemClock(), on_ready))

@@ -29,14 +29,8 @@ def take_turn(incoming: ShuffledBatch, ask: Ask, route: ShuffleRoute, keys: Shuf
     A batch with too few reports of people is refused (`InvalidValue`). Reports that cannot be opened, have a wrong
     size, or are repeated, are left out and counted.
 
-    Parameters
-    ----------
-    incoming
-        The reports, with the statements of the previous shufflers.
-    ask
-        The ask that the reports answer. Its mechanism determines their size, and the fakes.
-    rng
-        Draws fakes and the permutation. Secure, except in tests.
+    `incoming`: the reports, with the statements of the previous shufflers. `ask`: the ask that the reports answer. Its
+    mechanism determines their size, and the fakes. `rng`: draws fakes and the permutation. Secure, except in tests.
     """
     place, mechanism = len(incoming.statements), ask.mechanism
     size = mechanism.report_bytes + LAYER_BYTES * (len(route.shufflers) + 1 - place)
@@ -122,10 +116,7 @@ class BatchStates:
     def settle(self, batch: BatchRow, collection: SignedCollection, now: float, trouble: str) -> None:
         """Close, drop or forget a batch whose time has come; `BatchLate` where nobody took it in time.
 
-        Parameters
-        ----------
-        trouble
-            Why nobody took it yet, for the note of a batch that is dropped.
+        `trouble`: why nobody took it yet, for the note of a batch that is dropped.
         """
         end = over(batch, collection)
         if batch.state in ENDED:

@@ -80,10 +80,7 @@ def open_shares(
 class ShareRun:
     """The shuffle of one batch at one shuffler.
 
-    Parameters
-    ----------
-    place, route, key
-        The number of this shuffler, the signed route, and the server's key.
+    `place`, `route`, `key`: the number of this shuffler, the signed route, and the server's key.
     """
 
     def __init__(self, place: int, route: ObliviousRoute, key: DGKPublic, seed: bytes, opened: OpenedShares) -> None:

@@ -51,12 +51,8 @@ _NO_LISTS = bytes(HASH_BYTES)
 class ShareStates:
     """Moves the batches of one shuffler of shares.
 
-    Parameters
-    ----------
-    collector, connect
-        The transport to the collector, and what makes one from the address of another shuffler.
-    workers
-        Makes processes that hold a key, in which masks are made; None makes masks in this process.
+    `collector`, `connect`: the transport to the collector, and what makes one from the address of another shuffler.
+    `workers`: makes processes that hold a key, in which masks are made; None makes masks in this process.
     """
 
     def __init__(

@@ -26,10 +26,7 @@ def send_spot_checks(
 ) -> dict[str, int]:
     """Have the collector make reports to each open ask, and send them; returns how many were accepted for each ask.
 
-    Parameters
-    ----------
-    connect
-        Makes the transport to the shuffler from its address.
+    `connect`: makes the transport to the shuffler from its address.
     """
     collector, keys = connect(server) if isinstance(server, str) else server, trusted_keys(public_key)
     root = f"/v1/collections/{name}"

@@ -34,12 +34,8 @@ class Stream(ABC):
 class ArrayStream(Stream):
     """A stream from an array of steps by devices; a memory-mapped array is read as it is needed.
 
-    Parameters
-    ----------
-    table
-        A row for each step, a column for each device: codes from 0 to domain-1, or numbers if `domain` is None.
-    domain
-        How many codes there are.
+    `table`: a row for each step, a column for each device: codes from 0 to domain-1, or numbers if `domain` is None.
+    `domain`: how many codes there are.
     """
 
     def __init__(self, table: Array, domain: int | None = None) -> None:
@@ -200,10 +196,7 @@ def event_table(
 class SetStream(Stream):
     """The set of each person, the same at every step.
 
-    Parameters
-    ----------
-    people
-        The sets; similar people must not be side by side.
+    `people`: the sets; similar people must not be side by side.
 
     Example:
         >>> stream = SetStream(ItemSets([0, 2, 2, 3], [4, 0, 4], domain=5))

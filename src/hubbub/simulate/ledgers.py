@@ -23,12 +23,8 @@ Rows = slice | Ints
 class Ledgers:
     """A ledger for each of n devices with the same promises. All devices have the same clock, which never goes back.
 
-    Parameters
-    ----------
-    promises
-        The promises that each device keeps; as in `Book`, promises that others imply are left out.
-    strict
-        Whether to raise `BudgetExceeded` if a device cannot pay: for protocols that never ask too much.
+    `promises`: the promises that each device keeps; as in `Book`, promises that others imply are left out. `strict`:
+    whether to raise `BudgetExceeded` if a device cannot pay: for protocols that never ask too much.
     """
 
     def __init__(self, n: int, promises: Iterable[Promise], *, strict: bool = False) -> None:
@@ -135,12 +131,8 @@ class Tally:
 class StudyPayments:
     """How devices pay for one run of a study: the whole cost with the first answer, whatever is asked later.
 
-    Parameters
-    ----------
-    limit
-        The cost of the run for a device, in units of 1e-12 epsilon; the asks that it answers may sum to no more.
-    ends
-        The last tick of the run's last round: the debit counts until then, and for the window after it.
+    `limit`: the cost of the run for a device, in units of 1e-12 epsilon; the asks that it answers may sum to no more.
+    `ends`: the last tick of the run's last round: the debit counts until then, and for the window after it.
     """
 
     def __init__(self, ledgers: Ledgers, *, limit: int, ends: int) -> None:

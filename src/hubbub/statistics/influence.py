@@ -29,12 +29,8 @@ class Influence(NamedTuple):
     and a forger may choose any report that the format check accepts. The honest estimate A is the truth f on average,
     so that forged reports move the expected answer by m/(n + m) (a - f).
 
-    Parameters
-    ----------
-    least, most
-        The smallest and the largest number that an accepted report stands for.
-    low, high
-        The range of the truth: 0 and 1 for a share.
+    `least`, `most`: the smallest and the largest number that an accepted report stands for. `low`, `high`: the range of
+    the truth: 0 and 1 for a share.
     """
 
     least: Fraction

@@ -26,10 +26,7 @@ _HALVINGS = 60
 class Selected(Estimate):
     """Values that are released because their unbiased estimates (`centre`, or else `value`) exceed a cut.
 
-    Parameters
-    ----------
-    cut
-        What an estimate had to exceed, which does not depend on it; -inf where everything is released.
+    `cut`: what an estimate had to exceed, which does not depend on it; -inf where everything is released.
     """
 
     normal: ClassVar[bool] = False
@@ -85,10 +82,7 @@ def chance_to_miss(estimate: Estimate, chosen: Ints) -> float:
     values are above 0 by intervals of level 1 - 0.05 r/m, and at least 1. Of these r intervals at most one in twenty
     misses the truth on average; of the other intervals fewer do. Returns 0.05 r/m.
 
-    Parameters
-    ----------
-    estimate
-        The estimate of all candidates from which the lower ends of intervals are taken.
+    `estimate`: the estimate of all candidates from which the lower ends of intervals are taken.
 
     References
     ----------

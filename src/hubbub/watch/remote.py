@@ -37,14 +37,8 @@ class CollectorEvent(NamedTuple):
 class CollectorApi(HttpTransport):
     """A collector at an address.
 
-    Parameters
-    ----------
-    url
-        Where it is, such as "http://127.0.0.1:8000".
-    token
-        What results are read with.
-    timeout
-        Seconds for a whole request; a stream of events has so long to begin.
+    `url`: where it is, such as "http://127.0.0.1:8000". `token`: what results are read with. `timeout`: seconds for a
+    whole request; a stream of events has so long to begin.
     """
 
     def __init__(self, url: str, *, token: str | None, timeout: float = DEADLINE) -> None:

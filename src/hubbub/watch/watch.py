@@ -27,12 +27,7 @@ from hubbub.watch.moment import Moment, StepTimes
 class Stepwise(Stream):
     """A stream whose steps are made as they are asked for: it takes the memory of one.
 
-    Parameters
-    ----------
-    row
-        Makes the values that the devices hold at a step.
-    domain
-        How many codes there are; None for numbers.
+    `row`: makes the values that the devices hold at a step. `domain`: how many codes there are; None for numbers.
     """
 
     def __init__(self, row: Callable[[int], Array], *, n: int, steps: int, domain: int | None) -> None:
@@ -115,10 +110,7 @@ STEPS_A_FALSE_ALARM = 1000
 class StreamAlarm:
     """Goes on once the truth is found above a threshold, and off once it is found below another.
 
-    Parameters
-    ----------
-    weights
-        What is watched: one weight per value.
+    `weights`: what is watched: one weight per value.
     """
 
     def __init__(self, weights: ArrayLike, *, above: float, below: float) -> None:

@@ -131,12 +131,8 @@ def land(
     Nothing is counted, and no id is looked up: a report that a device sends again is another row, which `hubbub fold`
     leaves out.
 
-    Parameters
-    ----------
-    frames
-        What `decode_upload`, `decode_upload_json` and `decode_batch` return.
-    mechanism_of
-        The mechanism of the ask of this collection, version and name; None if no such ask is open.
+    `frames`: what `decode_upload`, `decode_upload_json` and `decode_batch` return. `mechanism_of`: the mechanism of the
+    ask of this collection, version and name; None if no such ask is open.
 
     Example:
         >>> import hubbub as hb
@@ -235,12 +231,8 @@ def digest_of(onions: Sequence[bytes]) -> bytes:
 def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_bytes: int | None = None) -> None:
     """Refuse a batch whose statements do not show that `hops` shufflers handed it on by the rules.
 
-    Parameters
-    ----------
-    hops
-        How many shufflers the batch has passed.
-    report_bytes
-        The size of a report without any layer, where it is known.
+    `hops`: how many shufflers the batch has passed. `report_bytes`: the size of a report without any layer, where it is
+    known.
     """
     if len(batch.statements) != hops:
         raise DecodeError("statements", len(batch.statements), f"{hops}, one of each shuffler so far")

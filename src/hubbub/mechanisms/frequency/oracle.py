@@ -306,14 +306,8 @@ def add_confusion(estimate: Estimate, *, confusion: float, total: float, size: i
     values are estimated from them. Values that are not listed have what is left of `total`, and the sum of their
     squares is largest where one of them has it all.
 
-    Parameters
-    ----------
-    estimate
-        Shares with their `noise`, or totals of weights without one.
-    confusion
-        `SupportMechanism.confusion` of the oracle.
-    total, size
-        The sum over all values and their number, those included that are not listed.
+    `estimate`: shares with their `noise`, or totals of weights without one. `confusion`: `SupportMechanism.confusion`
+    of the oracle. `total`, `size`: the sum over all values and their number, those included that are not listed.
     """
     known = float((estimate.value if estimate.noise is not None else np.abs(estimate.value)).sum())
     rest = 0.0 if len(estimate) == size else max(0.0, total - known)

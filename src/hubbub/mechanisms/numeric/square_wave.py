@@ -236,12 +236,8 @@ class SquareWave(Banded):
         The interval of a quantile moves with the shares: where forged reports can move the share below any number by s,
         the p-quantile stays between the quantiles of p - s and p + s.
 
-        Parameters
-        ----------
-        low, high
-            The ends of the share, of which the nearest borders are taken.
-        blur
-            The length that its ends are blurred over: the `resolution` of the distribution there.
+        `low`, `high`: the ends of the share, of which the nearest borders are taken. `blur`: the length that its ends
+        are blurred over: the `resolution` of the distribution there.
         """
         if not self.low <= low <= high <= self.high:
             raise InvalidValue("high", (low, high), f"numbers in ascending order, from {self.low:g} to {self.high:g}")

@@ -31,7 +31,7 @@ from hubbub.mechanisms.weights import search_power
 if TYPE_CHECKING:
     from hubbub.mechanisms.ternary.set_forms import SetForm
 
-_SIZES = 1 << 10  # sizes m looked at together: all of them, or a grid that is narrowed down
+GRID_POINTS = 1 << 10  # sizes m looked at together: all of them, or a grid that is narrowed down
 _MOST_T = 1 << 8
 _EQUAL = 1e-9  # errors that differ by less are ties, on any machine: the smallest t and m is taken
 
@@ -106,9 +106,9 @@ def net_errors(epsilon: float, dimension: int, sparsity: int, sizes: Ints, *, of
 
 def _grid(low: int, high: int) -> Ints:
     """All sizes, or a grid of them that is denser near the two ends of the range."""
-    if high - low < _SIZES:
+    if high - low < GRID_POINTS:
         return np.arange(low, high + 1)
-    offsets = np.geomspace(1, high - low, _SIZES // 2).astype(np.int64)
+    offsets = np.geomspace(1, high - low, GRID_POINTS // 2).astype(np.int64)
     return np.unique(np.concatenate([[low, high], low + offsets, high - offsets]))
 
 

@@ -16,7 +16,7 @@ from hubbub.random.source import Random
 
 COUNTERS = ("trues", "reverses", "falses", "entries", "zeros")
 """The state: signs of each kind still to be reported, entries and zeros still to come."""
-_LARGE = 1 << 10  # entries of several devices from which on compiled code is worth loading
+LARGE_BATCH = 1 << 10  # entries of several devices from which on compiled code is worth loading
 _SMALL = 1 << 6  # the same, where it is loaded already
 
 
@@ -35,7 +35,7 @@ def select(
         return sign
 
     loaded = "hubbub.kernels.ternary" in sys.modules
-    if len(values) > 1 and values.size >= (_SMALL if loaded else _LARGE):
+    if len(values) > 1 and values.size >= (_SMALL if loaded else LARGE_BATCH):
         try:
             from hubbub.kernels.ternary import select as compiled
         except MissingDependency:

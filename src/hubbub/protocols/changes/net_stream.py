@@ -13,12 +13,8 @@ from hubbub.protocols.changes.stream import ChangeStream
 class NetStream(ChangeStream):
     """A `ChangeStream` with NetSub instead of ExSub: the error is smaller, most of all where epsilon is small.
 
-    Parameters
-    ----------
-    epsilon, dimension, steps, changes, one, fanout, sizes, lengths
-        As of `ChangeStream`.
-    thresholds
-        The t of each level's NetSub; chosen unless given.
+    `epsilon`, `dimension`, `steps`, `changes`, `one`, `fanout`, `sizes`, `lengths`: as of `ChangeStream`. `thresholds`:
+    the t of each level's NetSub; chosen unless given.
 
     Example:
         >>> NetStream(epsilon=1.0, dimension=1, steps=8, changes=2).thresholds

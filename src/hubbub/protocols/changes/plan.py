@@ -49,12 +49,8 @@ def query_error(
     It includes that each level is reported by a part of the devices. A sum over k steps is taken as k times the mean
     over them: the returned error is of that mean, and each query counts by the square of its length.
 
-    Parameters
-    ----------
-    queries
-        The queries, as of `Sao2`.
-    changed
-        For each level, the share of the entries of its nodes that change; by default all allowed changes are used.
+    `queries`: the queries, as of `Sao2`. `changed`: for each level, the share of the entries of its nodes that change;
+    by default all allowed changes are used.
     """
     plan, steps = stream.plan, np.arange(1.0, stream.steps + 1)
     shares = [m.sparsity / m.dimension for m in plan.mechanisms] if changed is None else changed

@@ -88,12 +88,8 @@ _NEGLIGIBLE = 1e-12
 def sensitivity_threshold(sigma: float, candidates: float, n: int, false_positives: float = 1.0) -> float:
     """The share Psi above which chance is expected to put `false_positives` candidates (Definition 4.3.1).
 
-    Parameters
-    ----------
-    sigma
-        The standard deviation of the estimate from one report; that from n reports is sigma / sqrt(n).
-    false_positives
-        How many candidates that nobody has are expected above the share.
+    `sigma`: the standard deviation of the estimate from one report; that from n reports is sigma / sqrt(n).
+    `false_positives`: how many candidates that nobody has are expected above the share.
 
     References
     ----------
@@ -119,14 +115,8 @@ def supported_by_chance(rates: tuple[float, float], candidates: float, n: int, s
     A support is Binomial(n, q), whose upper tail is heavier than a normal one: at epsilon 3 and 4,000 reports 2.2 times
     as heavy 4 standard errors out.
 
-    Parameters
-    ----------
-    rates
-        The probabilities p and q that a report supports the device's own value, and another value.
-    candidates, n
-        As of `sensitivity_threshold`.
-    share
-        The smallest estimated share that counts.
+    `rates`: the probabilities p and q that a report supports the device's own value, and another value. `candidates`,
+    `n`: as of `sensitivity_threshold`. `share`: the smallest estimated share that counts.
     """
     p, q = rates
     support = math.ceil(n * (q + share * (p - q)) - _ROUNDING)
@@ -165,14 +155,8 @@ def prefix_extending(plan: PrefixPlan, cohort: Arc = EVERYONE, groups: int = 1) 
     every prefix of the first length among the reports of the first group, extends the best k to the next length, counts
     these extensions among the reports of the next group, and so on. The study stops at a group without reports.
 
-    Parameters
-    ----------
-    plan
-        The groups and the lengths of their prefixes.
-    cohort
-        Who is asked; the groups are equal parts of this arc.
-    groups
-        If devices are in equal groups, of which one is asked: how many. The circle is that of this group.
+    `plan`: the groups and the lengths of their prefixes. `cohort`: who is asked; the groups are equal parts of this
+    arc. `groups`: if devices are in equal groups, of which one is asked: how many. The circle is that of this group.
 
     References
     ----------

@@ -106,12 +106,8 @@ class Texts(BitEncoding):
 class Integers(BitEncoding):
     """The integers from 0 to size - 1 in `bits` bits; the string of `size` means no value.
 
-    Parameters
-    ----------
-    bits
-        From 1 to 64.
-    size
-        How many integers there are. If 0, all integers of this length are values, and no string means no value.
+    `bits`: from 1 to 64. `size`: how many integers there are. If 0, all integers of this length are values, and no
+    string means no value.
     """
 
     bits: int

@@ -19,7 +19,7 @@ __all__ = ["BLOCK", "PrefixSearch"]
 
 BLOCK = 1 << 20
 """How many candidates are counted at a time: memory does not grow with their number."""
-_REPORTS = 1 << 16
+BLOCK_REPORTS = 1 << 16
 _ALL = (1 << 64) - 1
 
 
@@ -110,7 +110,7 @@ def _larger_batches(batches: Iterable[Reports]) -> Iterator[Reports]:
     waiting: list[Reports] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(map(len, waiting)) >= _REPORTS:
+        if sum(map(len, waiting)) >= BLOCK_REPORTS:
             yield Reports.concat(waiting)
             waiting = []
     if waiting:

@@ -24,12 +24,8 @@ from hubbub.statistics.selection import chance_to_miss
 class KnownShare(NamedTuple):
     """An estimated share and its variance; the errors of estimates from different groups of people are independent.
 
-    Parameters
-    ----------
-    factor
-        By which the share is multiplied to correct it on average, where it is too small.
-    most
-        Estimates that are at least the true share on average, with their variances; none where `share` is unbiased.
+    `factor`: by which the share is multiplied to correct it on average, where it is too small. `most`: estimates that
+    are at least the true share on average, with their variances; none where `share` is unbiased.
     """
 
     share: float
@@ -80,12 +76,8 @@ def association_rules(
     valid even if the divisor is small. Lift is the confidence divided by a third estimate: its interval combines the
     intervals of both, each with half the error probability.
 
-    Parameters
-    ----------
-    shares
-        The known shares, of the itemsets and of their parts.
-    sets
-        The itemsets to divide; a set of one item gives no rule.
+    `shares`: the known shares, of the itemsets and of their parts. `sets`: the itemsets to divide; a set of one item
+    gives no rule.
 
     References
     ----------
@@ -260,10 +252,7 @@ class Findings:
     def release(self, names: Sequence[str] | None = None) -> Release:
         """The release of the study.
 
-        Parameters
-        ----------
-        names
-            The names of the items, by code; their codes unless given.
+        `names`: the names of the items, by code; their codes unless given.
         """
 
         def name(items: Itemset) -> str:

@@ -33,14 +33,8 @@ def guess_itemsets(shares: Mapping[int, float], *, most: int, largest: int, top:
     The guess is the product of the items' normalised shares, `top` f(x) / max f, as if items were independent. Items
     without a positive share are in no candidate.
 
-    Parameters
-    ----------
-    shares
-        The estimated share of each item, by its code.
-    most
-        How many itemsets to return, if there are enough.
-    top
-        The normalised share of the most frequent item.
+    `shares`: the estimated share of each item, by its code. `most`: how many itemsets to return, if there are enough.
+    `top`: the normalised share of the most frequent item.
 
     References
     ----------
@@ -93,10 +87,7 @@ _UNSURE = 1.645
 class LengthShares:
     """The share of people whose set has each length, from 0 on.
 
-    Parameters
-    ----------
-    known
-        Which shares were estimated; the others were extrapolated.
+    `known`: which shares were estimated; the others were extrapolated.
 
     References
     ----------
@@ -174,14 +165,8 @@ def significant_lengths(
     - if the shares sum to significantly less than 1, the rest is distributed over the lengths beyond the last that
       passed, each having the same part of what is left: these sets are half as long again on average.
 
-    Parameters
-    ----------
-    variance
-        The variance of the estimate of a share that is 0.
-    longest
-        The length of the longest possible set, if known.
-    published
-        Whether to use the threshold alone, as published.
+    `variance`: the variance of the estimate of a share that is 0. `longest`: the length of the longest possible set, if
+    known. `published`: whether to use the threshold alone, as published.
 
     References
     ----------

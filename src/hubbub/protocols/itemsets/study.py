@@ -179,12 +179,8 @@ def itemset_study(
 ) -> Protocol:
     """The study of `mine`, with one release at its end.
 
-    Parameters
-    ----------
-    domain, epsilon, k, itemsets, turn, turns, groups, constants
-        As of `mine`.
-    names
-        The names of the items, by code; their codes unless given.
+    `domain`, `epsilon`, `k`, `itemsets`, `turn`, `turns`, `groups`, `constants`: as of `mine`. `names`: the names of
+    the items, by code; their codes unless given.
     """
     turned = {"turn": turn, "turns": turns, "groups": groups}
     findings = yield from mine(domain, epsilon=epsilon, k=k, itemsets=itemsets, **turned, constants=constants)

@@ -55,13 +55,8 @@ class CALM:
     A person is assigned one of the marginals at random and reports their cell of it with the whole budget, by the
     frequency oracle with the least error for that number of cells. The server makes the marginals consistent.
 
-    Parameters
-    ----------
-    marginals
-        The attributes of each marginal that people report on; every attribute is in at least one. `planned` chooses
-        them.
-    choice
-        From which oracles the one of each marginal is chosen: "best" or "adaptive".
+    `marginals`: the attributes of each marginal that people report on; every attribute is in at least one. `planned`
+    chooses them. `choice`: from which oracles the one of each marginal is chosen: "best" or "adaptive".
 
     References
     ----------
@@ -204,10 +199,7 @@ def measured_reconstruction(
     The groups of people are disjoint, so that the two are independent: the expected squared difference is the squared
     error of the reconstruction plus the known variance of the left-out estimate.
 
-    Parameters
-    ----------
-    estimates
-        Unbiased estimates by attributes, as `CALM.unbiased` gives.
+    `estimates`: unbiased estimates by attributes, as `CALM.unbiased` gives.
     """
     known = check_sizes(sizes)
     differences: list[float] = []

@@ -27,12 +27,8 @@ _MOST_LEFT_OUT = 8
 class GoesTogether(NamedTuple):
     """Two values that more people have together than would if their fields were independent.
 
-    Parameters
-    ----------
-    share, low, high
-        The share of the people who have both, with an interval that holds although the two were selected.
-    expected
-        The share if the fields were independent.
+    `share`, `low`, `high`: the share of the people who have both, with an interval that holds although the two were
+    selected. `expected`: the share if the fields were independent.
     """
 
     fields: tuple[str, str]
@@ -47,12 +43,8 @@ class GoesTogether(NamedTuple):
 class FieldMarginals:
     """The joint distribution of some fields, as far as the marginals that devices reported on determine it.
 
-    Parameters
-    ----------
-    labels
-        The names of the values of each field, by the name of the field.
-    reported
-        The unbiased estimate of each marginal that devices reported on, by the places of its fields.
+    `labels`: the names of the values of each field, by the name of the field. `reported`: the unbiased estimate of each
+    marginal that devices reported on, by the places of its fields.
 
     Example:
         >>> from hubbub.rehearse.marginals import rehearse_marginals
@@ -186,12 +178,8 @@ def synthetic_records(synopsis: Synopsis, n: int, rng: Random, attributes: Seque
     drawn given another, along the tree of pairs with the most mutual information: pairs in the tree are distributed as
     released, other pairs only as follows from the tree.
 
-    Parameters
-    ----------
-    synopsis
-        The release. The records reveal nothing more.
-    attributes
-        The columns, in this order; all unless given.
+    `synopsis`: the release. The records reveal nothing more. `attributes`: the columns, in this order; all unless
+    given.
     """
     check_integer("n", n, 0)
     order = list(range(len(synopsis.sizes))) if attributes is None else list(attributes)

@@ -36,10 +36,7 @@ def covering_design(attributes: int, covered: int, size: int, most: int) -> tupl
     the rest of the set were drawn at random. Of several attempts the smallest design is returned, which need not be
     optimal.
 
-    Parameters
-    ----------
-    covered
-        The number of attributes of which any choice must be together in one set.
+    `covered`: the number of attributes of which any choice must be together in one set.
     """
     check_integer("attributes", attributes, 1)
     check_integer("covered", covered, 1, attributes)
@@ -153,12 +150,8 @@ def sampling_error(n: int, t: int) -> float:
 class MarginalPlan:
     """The marginals that people report on, and their expected errors.
 
-    Parameters
-    ----------
-    noise, sampling
-        The expected sums of squared errors of a k-way marginal: k times Eq 6.4, and Eq 6.5.
-    covers
-        Whether every set of k attributes is in one of the marginals, so that no reconstruction is needed.
+    `noise`, `sampling`: the expected sums of squared errors of a k-way marginal: k times Eq 6.4, and Eq 6.5. `covers`:
+    whether every set of k attributes is in one of the marginals, so that no reconstruction is needed.
     """
 
     marginals: tuple[Attributes, ...]
@@ -184,14 +177,8 @@ def plan_marginals(
     The errors are that of the noise and that of sampling, given the error theta of reconstruction. If theta n marginals
     are too few to cover all attributes, as many are chosen as cover each attribute once.
 
-    Parameters
-    ----------
-    k
-        The number of attributes of the marginals that will be asked for.
-    theta
-        The assumed error of a reconstructed marginal.
-    most
-        The most marginals to choose, unless so few do not have all attributes.
+    `k`: the number of attributes of the marginals that will be asked for. `theta`: the assumed error of a reconstructed
+    marginal. `most`: the most marginals to choose, unless so few do not have all attributes.
 
     References
     ----------
@@ -261,10 +248,7 @@ def plan_named(
     as many attributes as the largest of them has: whichever of the two has the smaller error, if both have all named
     ones. Named ones of three or more attributes are not reported on if their noise exceeds theta.
 
-    Parameters
-    ----------
-    n, sizes, epsilon, theta, most
-        As of `plan_marginals`.
+    `n`, `sizes`, `epsilon`, `theta`, `most`: as of `plan_marginals`.
     """
     largest = sorted(view for view in set(named) if not any(set(view) < set(other) for other in named))
     k = max(map(len, largest))

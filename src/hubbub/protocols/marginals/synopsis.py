@@ -32,10 +32,7 @@ def maximum_entropy(marginals: Mapping[Attributes, Floats], shape: Sequence[int]
     The table begins as the uniform distribution and is multiplied to match each marginal in turn. If the marginals are
     consistent with each other, this converges to the maximum-entropy table.
 
-    Parameters
-    ----------
-    marginals
-        Shares of at least 0, by the axes of the table; each attribute is an axis.
+    `marginals`: shares of at least 0, by the axes of the table; each attribute is an axis.
     """
     axes = tuple(range(len(shape)))
     table = np.full(tuple(shape), 1.0 / np.prod(shape))
@@ -62,12 +59,8 @@ class ReconstructedMarginal(Estimate):
     smallest upper bound, each widened by its noise: it covers noise, sampling and reconstruction. `variance` is the
     square of half of the 68% interval.
 
-    Parameters
-    ----------
-    upper
-        For each part, the share at every cell of this marginal, and its standard error.
-    lower
-        The lower bound of every cell, and an upper bound on its standard error.
+    `upper`: for each part, the share at every cell of this marginal, and its standard error. `lower`: the lower bound
+    of every cell, and an upper bound on its standard error.
     """
 
     upper: Floats = field(default_factory=lambda: np.zeros((2, 0, 0)), repr=False)
@@ -85,13 +78,8 @@ class ReconstructedMarginal(Estimate):
     ) -> Self:
         """The estimate with its bounds.
 
-        Parameters
-        ----------
-        known
-            The unbiased estimates of the parts, and of the marginals of the axes that a part has in common with earlier
-            parts.
-        shape, n
-            The shape of the table, and how many people reported.
+        `known`: the unbiased estimates of the parts, and of the marginals of the axes that a part has in common with
+        earlier parts. `shape`, `n`: the shape of the table, and how many people reported.
         """
 
         def at_cells(part: Attributes, numbers: Floats) -> Floats:
@@ -134,11 +122,8 @@ MOST_RECONSTRUCTED = 1 << 20
 class Synopsis:
     """The joint distribution of all attributes, as far as some marginals determine it.
 
-    Parameters
-    ----------
-    estimates
-        By the attributes of each marginal, the unbiased estimate of the shares of its cells, with its noise; the last
-        attribute varies fastest. Variances include noise and sampling.
+    `estimates`: by the attributes of each marginal, the unbiased estimate of the shares of its cells, with its noise;
+    the last attribute varies fastest. Variances include noise and sampling.
     """
 
     def __init__(self, estimates: Mapping[Attributes, Estimate], sizes: Sequence[int]) -> None:
@@ -186,10 +171,7 @@ class Synopsis:
     def direct(self, wanted: Attributes, sets: Floats | None = None) -> Estimate:
         """The unbiased mean over all marginals with these attributes, by weights that do not depend on reports.
 
-        Parameters
-        ----------
-        sets
-            Weights of the cells of their marginal, a row for each sum that is estimated; each cell unless given.
+        `sets`: weights of the cells of their marginal, a row for each sum that is estimated; each cell unless given.
         """
         cells = prod(self._shape(wanted))
         sums, weights = [], []

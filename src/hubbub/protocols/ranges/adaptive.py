@@ -24,10 +24,7 @@ from hubbub.random.source import Random
 class Partition:
     """A dimension cut into intervals of its hierarchy.
 
-    Parameters
-    ----------
-    starts
-        The first value of each interval, in order; the first of them is 0.
+    `starts`: the first value of each interval, in order; the first of them is 0.
     """
 
     dimension: Dimension
@@ -86,12 +83,8 @@ class GrownHierarchy(IntervalMechanism):
     A sum over values is estimated from all partitions by weighted least squares, given the total. Inside an interval of
     the last partition people are assumed to be spread evenly; answers for whole intervals are unbiased.
 
-    Parameters
-    ----------
-    epsilon, dimensions
-        What a report may spend, and the one private dimension.
-    partitions
-        The partitions, coarsest first; a level is the number of a partition.
+    `epsilon`, `dimensions`: what a report may spend, and the one private dimension. `partitions`: the partitions,
+    coarsest first; a level is the number of a partition.
     """
 
     partitions: tuple[Partition, ...]
@@ -176,12 +169,8 @@ class AdaptiveHierarchy:
     The square of an estimated share is too large by its variance, which is subtracted. AHEAD's own rule is f > sqrt(b +
     1) times an error, whatever the width. Both assume the worst case, in which people are all at one value.
 
-    Parameters
-    ----------
-    epsilon
-        What a person's report may spend; everybody answers in one round.
-    dimensions
-        The one private dimension, with an order.
+    `epsilon`: what a person's report may spend; everybody answers in one round. `dimensions`: the one private
+    dimension, with an order.
 
     References
     ----------
@@ -292,12 +281,8 @@ class AdaptiveTable:
     mean squared error of spreading the leaf's people evenly if they are all at one of its values. The variance does not
     include that the hierarchy depends on the same reports. For both reasons `bias` is "heuristic".
 
-    Parameters
-    ----------
-    mechanism, reports
-        The results of `AdaptiveHierarchy.randomize`.
-    measures
-        Measures by name: numbers of at least 0, one for each person (row).
+    `mechanism`, `reports`: the results of `AdaptiveHierarchy.randomize`. `measures`: measures by name: numbers of at
+    least 0, one for each person (row).
     """
 
     def __init__(

@@ -144,12 +144,7 @@ class SumVariance:
     which is w_i times (1 if in the box, else 0, minus the multiple of the known total). For one cell, OLH's p = 1/2 and
     groups drawn person by person this is Prop 7.2.2: of its 2k-1, k is due to the oracle and k-1 to the division.
 
-    Parameters
-    ----------
-    known
-        The multiple of the known total that the query adds.
-    divided
-        Whether a person reports on one level only.
+    `known`: the multiple of the known total that the query adds. `divided`: whether a person reports on one level only.
     """
 
     def __init__(self, n: int, squares: float, known: float, *, divided: bool) -> None:

@@ -24,11 +24,8 @@ Cover = list[tuple[Ints, Floats]]
 class Dimension:
     """The values 0 to size-1 and a hierarchy of intervals: the root holds all values, the last level single values.
 
-    Parameters
-    ----------
-    widths
-        How many values an interval of each level holds, root first. The root's width is the size. Each further width
-        divides the width before it; the last interval of a level may be shorter.
+    `widths`: how many values an interval of each level holds, root first. The root's width is the size. Each further
+    width divides the width before it; the last interval of a level may be shorter.
 
     References
     ----------
@@ -156,12 +153,8 @@ class Dimension:
 class RangeQuery:
     """How many people are in a box, or the sum of a public measure over them.
 
-    Parameters
-    ----------
-    box
-        For each dimension: a first and a last value, a set of values, or None for all values.
-    measure
-        The name of the measure that is added up; None counts people.
+    `box`: for each dimension: a first and a last value, a set of values, or None for all values. `measure`: the name of
+    the measure that is added up; None counts people.
     """
 
     box: tuple[Selection, ...]

@@ -43,12 +43,8 @@ class HDG:
     More cells mean more noise; larger cells mean a larger error from the unknown spread of people within a cell. The
     number of cells minimises the sum of both errors, for a range of half of a dimension.
 
-    Parameters
-    ----------
-    dimensions
-        The private dimensions. Those without levels between root and values are categorical, and never coarsened.
-    n
-        How many people are expected: it decides how fine the grids are.
+    `dimensions`: the private dimensions. Those without levels between root and values are categorical, and never
+    coarsened. `n`: how many people are expected: it decides how fine the grids are.
 
     References
     ----------
@@ -155,12 +151,7 @@ class GridModel:
     that, negative shares are removed (Norm-Sub). The response matrix of a pair then is the evenest table with the
     shares of both finer grids and of the pair's own grid.
 
-    Parameters
-    ----------
-    grids
-        The mechanism that defines the grids.
-    shares
-        The estimated shares of the cells of each grid.
+    `grids`: the mechanism that defines the grids. `shares`: the estimated shares of the cells of each grid.
     """
 
     def __init__(self, grids: HDG, shares: Mapping[Grid, Floats]) -> None:

@@ -57,12 +57,7 @@ class RangeReports:
 class IntervalMechanism(ABC):
     """People report the cell of their record, on one level or on all levels, by a frequency oracle.
 
-    Parameters
-    ----------
-    epsilon
-        What all reports of a person spend together.
-    dimensions
-        The private dimensions.
+    `epsilon`: what all reports of a person spend together. `dimensions`: the private dimensions.
     """
 
     epsilon: float

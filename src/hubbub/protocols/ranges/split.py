@@ -34,12 +34,7 @@ class SplitReports:
 class SC:
     """A person reports their interval on every level of every dimension, with an equal part of the budget each.
 
-    Parameters
-    ----------
-    epsilon
-        What all reports of a person spend together.
-    dimensions
-        The private dimensions.
+    `epsilon`: what all reports of a person spend together. `dimensions`: the private dimensions.
 
     References
     ----------

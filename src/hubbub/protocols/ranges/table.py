@@ -153,12 +153,8 @@ class RangeTable:
     Answers are unbiased. Their variances are those of the randomisation, given the people; where a variance depends on
     the shares of people, their estimates are used. Supports that were counted for a query are kept for later ones.
 
-    Parameters
-    ----------
-    measures
-        Measures by name, with a number for each person (row).
-    most_kept
-        How many supports are kept for later queries.
+    `measures`: measures by name, with a number for each person (row). `most_kept`: how many supports are kept for later
+    queries.
     """
 
     def __init__(
@@ -203,11 +199,8 @@ class RangeTable:
     def answer(self, query: RangeQuery, *, consistent: bool = False) -> Estimate:
         """The number of people in a box, or the sum of a measure over them.
 
-        Parameters
-        ----------
-        consistent
-            Whether the answer is by least squares over all levels, given the total. The error is smaller, but the first
-            such query counts every cell of every level.
+        `consistent`: whether the answer is by least squares over all levels, given the total. The error is smaller, but
+        the first such query counts every cell of every level.
         """
         query.check(self.mechanism.dimensions)
         return self.weigh(self.mechanism.terms(query.box, consistent=consistent), query.measure)

@@ -163,10 +163,7 @@ class Answers:
     values change more often than they may report bias estimates too, and cannot be counted. Where there can be such
     devices (`Sao2.clips`) the bias is "heuristic", and intervals hold for the clipped values.
 
-    Parameters
-    ----------
-    plan
-        The levels, and the mechanism of each.
+    `plan`: the levels, and the mechanism of each.
     """
 
     remembered = ("step", "n", "counts")

@@ -24,12 +24,7 @@ MOST_STEPS = 1 << 24
 class Tree:
     """A tree of floor(log_r T) + 1 levels; level h has floor(T / r^h) nodes.
 
-    Parameters
-    ----------
-    steps
-        How many steps there are, T.
-    fanout
-        How many nodes of a level make up one node of the level above, r.
+    `steps`: how many steps there are, T. `fanout`: how many nodes of a level make up one node of the level above, r.
     """
 
     steps: int
@@ -126,11 +121,8 @@ class Pooled:
     u_(h-1))), and then down again for earlier steps. For the value at the last step this about halves the variance of
     `Digits`, which does not use one node in r at all.
 
-    Parameters
-    ----------
-    variances
-        The variance of a residue's estimate at each level, up to a common factor; infinite if nobody reports on a
-        level.
+    `variances`: the variance of a residue's estimate at each level, up to a common factor; infinite if nobody reports
+    on a level.
     """
 
     tree: Tree

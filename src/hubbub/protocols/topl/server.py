@@ -74,10 +74,7 @@ class ToPL:
 class ToPLServer:
     """Takes the reports in their order. Its `state` is only sums of reports and the threshold, never a value.
 
-    Parameters
-    ----------
-    state
-        The `state` of an earlier server, to go on from; None to begin anew.
+    `state`: the `state` of an earlier server, to go on from; None to begin anew.
     """
 
     def __init__(self, settings: ToPL, state: Mapping[str, Any] | None = None) -> None:

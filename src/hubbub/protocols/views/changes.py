@@ -24,11 +24,8 @@ class Changes(View):
     changes of one step are taken in the order of the entries; a category changes as a whole or not at all. Only the
     value at the end of a node matters, not the changes within the node.
 
-    Parameters
-    ----------
-    one
-        Whether the value is one of `dimension` categories, given by its number: one entry is 1, and none before the
-        first. A number out of range means that nothing was recorded, and the last category stays.
+    `one`: whether the value is one of `dimension` categories, given by its number: one entry is 1, and none before the
+    first. A number out of range means that nothing was recorded, and the last category stays.
     """
 
     span: int

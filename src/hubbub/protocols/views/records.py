@@ -112,11 +112,8 @@ class GridAxis:
 class FieldBits:
     """A field as entries that are 0 or 1.
 
-    Parameters
-    ----------
-    reads
-        "bit": one entry, whether the code is 1. "code": an entry for each code. "items": an entry for each item of a
-        set. Where nothing was recorded, all entries are 0.
+    `reads`: "bit": one entry, whether the code is 1. "code": an entry for each code. "items": an entry for each item of
+    a set. Where nothing was recorded, all entries are 0.
     """
 
     field: str

@@ -18,7 +18,7 @@ from hubbub.protocols.views.basic import View
 
 MOST_SETS = 1 << 16
 MOST_ITEMS = 64
-_CELLS = 1 << 24
+BLOCK_CELLS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class _Candidates:
 
     def _blocks(self, values: Values) -> Iterator[Any]:
         """The values in blocks, so that memory does not grow with their number."""
-        size = max(1, _CELLS // len(self.sets))
+        size = max(1, BLOCK_CELLS // len(self.sets))
         for start in range(0, len(values), size):
             yield values[start : start + size]
 
@@ -71,10 +71,7 @@ class _Candidates:
 class Subsets(_Candidates, View):
     """The numbers of the candidates that a set contains.
 
-    Parameters
-    ----------
-    sets
-        The candidates, each as the ascending codes of its items, in ascending order.
+    `sets`: the candidates, each as the ascending codes of its items, in ascending order.
     """
 
     sees_sets = True
@@ -96,10 +93,7 @@ class Subsets(_Candidates, View):
 class SubsetCount(_Candidates, View):
     """How many of the candidates a set contains.
 
-    Parameters
-    ----------
-    sets
-        As of `Subsets`.
+    `sets`: as of `Subsets`.
     """
 
     @property

@@ -24,12 +24,8 @@ TINY = 1e-30
 class Pid:
     """Proportional, integral and derivative feedback of an error.
 
-    Parameters
-    ----------
-    proportional, integral, derivative
-        The gains; they sum to 1 by convention.
-    memory
-        How many errors the integral averages.
+    `proportional`, `integral`, `derivative`: the gains; they sum to 1 by convention. `memory`: how many errors the
+    integral averages.
     """
 
     proportional: float = 0.9
@@ -61,10 +57,7 @@ class Kalman:
 
     `variance` holds for random walks; on other streams the error is larger. No interval is computed from it.
 
-    Parameters
-    ----------
-    process_variance
-        The variance of a value's change in a step; if None, it is learnt for each value.
+    `process_variance`: the variance of a value's change in a step; if None, it is learnt for each value.
     """
 
     remembered = ("_speeds", "_weights", "_values", "_variances")

@@ -128,10 +128,7 @@ class Alarms:
     transaction of the release: even if the collector is killed, no step is judged twice and no event is lost. States
     and events belong to the name of a collection, and go on through its versions and eras.
 
-    Parameters
-    ----------
-    collections, store
-        The collections that are served, and the store.
+    `collections`, `store`: the collections that are served, and the store.
     """
 
     def __init__(self, collections: Sequence[Collection], store: Store, plans: Mapping[str, AlarmPlan]) -> None:

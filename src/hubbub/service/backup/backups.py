@@ -95,10 +95,7 @@ def make_backup(store: str, reports: Path, target: Path) -> Manifest:
     The database is copied first, in one snapshot, then the files that it names. These files never change, and only
     retention deletes them. If it deleted one meanwhile, the backup is made again.
 
-    Parameters
-    ----------
-    reports
-        The folder of its single reports; it need not exist if the store names none.
+    `reports`: the folder of its single reports; it need not exist if the store names none.
     """
     if os.path.lexists(target):
         raise BackupRefused(f"{target}: there already; a backup is a new folder")
@@ -154,14 +151,8 @@ def restore_backup(backup: Path, store: str, reports: Path) -> Manifest:
 
     The files come first and the store last: if the store exists, the restoration is complete.
 
-    Parameters
-    ----------
-    backup
-        The folder of the backup; it stays as it is.
-    store
-        The URL of the new store; it may be of another kind than the one that was backed up.
-    reports
-        The folder for single reports: one that does not exist, or is empty.
+    `backup`: the folder of the backup; it stays as it is. `store`: the URL of the new store; it may be of another kind
+    than the one that was backed up. `reports`: the folder for single reports: one that does not exist, or is empty.
 
     Example:
         >>> import tempfile

@@ -119,14 +119,8 @@ def _most_files() -> int:
 class Quota:
     """Token buckets, one for each name: `rate` reports per second, and `burst` at once.
 
-    Parameters
-    ----------
-    rate
-        Reports per second, in the long run.
-    burst
-        Reports at once.
-    most
-        The most buckets. Beyond it, the bucket that was used longest ago is forgotten, which fills it.
+    `rate`: reports per second, in the long run. `burst`: reports at once. `most`: the most buckets. Beyond it, the
+    bucket that was used longest ago is forgotten, which fills it.
     """
 
     def __init__(self, *, rate: float, burst: int, clock: Clock, most: int = 1 << 16) -> None:

@@ -223,10 +223,7 @@ class ClockStatus:
 class TrustedClock:
     """A clock that does not follow every jump of wall time: see `hubbub.service.base.trusted_clock`.
 
-    Parameters
-    ----------
-    hold
-        Seconds for which a jump is held in doubt; 0 believes every jump at once.
+    `hold`: seconds for which a jump is held in doubt; 0 believes every jump at once.
     """
 
     def __init__(

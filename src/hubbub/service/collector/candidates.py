@@ -61,10 +61,7 @@ def ask_kept(
 ) -> CandidatesBody:
     """The shares of some candidates among the reports to closed asks, with intervals; withheld if too few reports.
 
-    Parameters
-    ----------
-    candidates
-        Texts of an open field, names of a categorical one, codes of any other.
+    `candidates`: texts of an open field, names of a categorical one, codes of any other.
     """
     if not 1 <= len(candidates) <= MOST_CANDIDATES:
         raise InvalidValue("candidate", len(candidates), f"from 1 to {MOST_CANDIDATES} of them")
@@ -133,10 +130,7 @@ def range_of_steps(
     It is withheld if it rests on too few reports, also of a single level. `ReportsMissing` if the releases that it is
     made of are not all there.
 
-    Parameters
-    ----------
-    first, last
-        The first and the last step; by default the beginning of the horizon, and its last released step.
+    `first`, `last`: the first and the last step; by default the beginning of the horizon, and its last released step.
     """
     asked, place = collection.questions[question], (collection.name, question)
     horizon = asked.released_horizon()
@@ -219,12 +213,8 @@ def group_difference(
 ) -> DifferenceBody:
     """Group `of` minus group `minus`, for every number of a group, with intervals; withheld if the release is.
 
-    Parameters
-    ----------
-    row, shape
-        The release, and the shape of the question's answers.
-    by
-        The field that makes the groups; by default the first one.
+    `row`, `shape`: the release, and the shape of the question's answers. `by`: the field that makes the groups; by
+    default the first one.
     """
     if not shape.groups:
         raise InvalidValue("question", row.question, "a question whose answers are by group")

@@ -45,10 +45,7 @@ class _Waiting:
 class Writer:
     """Group commit: `submit` returns the receipt of a frame once the frame is on the disk.
 
-    Parameters
-    ----------
-    on_failure
-        Called once, from the writer's thread, with an error that stops the collector.
+    `on_failure`: called once, from the writer's thread, with an error that stops the collector.
     """
 
     def __init__(self, collector: Collector, on_failure: Callable[[BaseException], None]) -> None:

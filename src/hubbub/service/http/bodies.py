@@ -17,10 +17,7 @@ SMALL = 16 << 10
 class Bodies:
     """The sizes of unfinished bodies, oldest first. If they exceed `most` together, the oldest is dropped.
 
-    Parameters
-    ----------
-    most
-        The most bytes of all bodies together.
+    `most`: the most bytes of all bodies together.
     """
 
     def __init__(self, most: int = 128 << 20) -> None:

@@ -162,13 +162,13 @@ class Guard:
         """How many connections were closed, by reason."""
         self._most = self.limits.most
         self._proxies = frozenset(map(network_of, proxies))
-        self._all: set[Connection] = set()
+        self.connections: set[Connection] = set()
         self._waiting: dict[Connection, None] = {}
         self._senders: Counter[str] = Counter()
         self._sweep: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self.connections)
 
     def refuses(self, address: str) -> bool:
         """Whether to refuse an address that has too many connections, or is blocked. Refusals are counted."""
@@ -185,12 +185,12 @@ class Guard:
 
         Returns False if none waits: then the new connection is closed.
         """
-        if len(self._all) >= self._most:
+        if len(self.connections) >= self._most:
             oldest = next(iter(self._waiting), None)
             self._close(oldest or connection, "connections")
             if oldest is None:
                 return False
-        self._all.add(connection)
+        self.connections.add(connection)
         self._senders[connection.address] += 1
         if self._sweep is None:
             self._sweep = loop.call_later(_SWEEP, self._close_overdue, loop)
@@ -199,8 +199,8 @@ class Guard:
     def leave(self, connection: Connection) -> None:
         """Remove a closed connection."""
         self._waiting.pop(connection, None)
-        if connection in self._all:
-            self._all.remove(connection)
+        if connection in self.connections:
+            self.connections.remove(connection)
             self._senders[connection.address] -= 1
             if not self._senders[connection.address]:
                 del self._senders[connection.address]
@@ -208,25 +208,25 @@ class Guard:
     def waits(self, connection: Connection, waits: bool) -> None:
         """Note whether a connection waits for its client."""
         self._waiting.pop(connection, None)
-        if waits and connection in self._all:
+        if waits and connection in self.connections:
             self._waiting[connection] = None
 
     def _close_overdue(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close connections past their deadline, and the largest unread answers if all together exceed the limit."""
         now, unread = loop.time(), 0
-        for connection in list(self._all):
+        for connection in list(self.connections):
             if now > min(connection.deadline, connection.write_deadline):
                 self._close(connection, "unread" if now > connection.write_deadline else connection.state)
             elif connection.write_deadline < math.inf:
                 unread += connection.unread
         if unread > self.limits.unread_bytes:
-            slow = [connection for connection in self._all if connection.write_deadline < math.inf]
+            slow = [connection for connection in self.connections if connection.write_deadline < math.inf]
             for connection in sorted(slow, key=lambda connection: connection.unread, reverse=True):
                 if unread <= self.limits.unread_bytes:
                     break
                 unread -= connection.unread
                 self._close(connection, "unread")
-        self._sweep = loop.call_later(_SWEEP, self._close_overdue, loop) if self._all else None
+        self._sweep = loop.call_later(_SWEEP, self._close_overdue, loop) if self.connections else None
 
     def _close(self, connection: Connection, reason: str) -> None:
         self.closed[reason] += 1

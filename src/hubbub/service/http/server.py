@@ -68,12 +68,8 @@ class LimitedBySender:
 def create_app(service: Service, tokens: Tokens, *, routes: Sequence[BaseRoute] = ()) -> ASGIApp:
     """The ASGI application of a service.
 
-    Parameters
-    ----------
-    service
-        The service; it starts and stops with the application.
-    routes
-        Additional routes, such as those of a dashboard.
+    `service`: the service; it starts and stops with the application. `routes`: additional routes, such as those of a
+    dashboard.
     """
 
     @asynccontextmanager

@@ -76,12 +76,8 @@ BEAT = 0.5
 class Service:
     """What all routes share. `start` and `stop` are called in the event loop of the server.
 
-    Parameters
-    ----------
-    on_failure
-        Called in the event loop with an error that stops the collector.
-    webhooks
-        The receivers of alarm events.
+    `on_failure`: called in the event loop with an error that stops the collector. `webhooks`: the receivers of alarm
+    events.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from hubbub.service.rounds.releases import alike, read_count, release_row, same_
 from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, SnapshotRow, StoreFailed
 from hubbub.service.store.sql import Store
 
-_SNAPSHOT_STEPS = 64
+SNAPSHOT_STEPS = 64
 MOST_RELEASES = 1 << 10
 """The releases of a run of a study: one that never asked again would never let the others go on."""
 
@@ -27,7 +27,7 @@ MOST_RELEASES = 1 << 10
 def snapshot_interval(collection: Collection) -> int:
     """How many steps apart snapshots are: few enough that a replay never needs what retention deletes."""
     kept = collection.retention_days * 86400 // collection.step_seconds
-    return min(max(kept // 4, 1), _SNAPSHOT_STEPS)
+    return min(max(kept // 4, 1), SNAPSHOT_STEPS)
 
 
 class ReplayMismatch(HubbubError, RuntimeError):

@@ -56,10 +56,7 @@ def runs_foreign_code(collection: Collection, question: str) -> bool:
 class Watchdog:
     """What the collector is doing, and for how long. A thread looks at it within `with watchdog:`.
 
-    Parameters
-    ----------
-    limit
-        Seconds that a call may take before the process ends.
+    `limit`: seconds that a call may take before the process ends.
     """
 
     def __init__(self, limit: float = LIMIT, end: Callable[[int], None] = os._exit) -> None:

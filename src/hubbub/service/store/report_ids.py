@@ -124,7 +124,7 @@ def _words(column: Array) -> Words:
 
 _WIDTH = 16  # entries of a bucket
 _LOAD = 12  # entries a bucket, on average, at which a table takes no more
-_SMALLEST, _LARGEST = 12, 20  # bits of the number of buckets
+SMALLEST_BITS, _LARGEST = 12, 20  # bits of the number of buckets
 # While the two largest tables fill, 25 million ids are added: fewer than 2^16 pages of 512.
 
 Short = NDArray[np.uint16]
@@ -146,7 +146,7 @@ class IdFilter:
 
     def __init__(self, rng: Random) -> None:
         self._keys = rng.uint64(10).reshape(5, 2, 1)  # of two hashes
-        self._tables = [_Table(_SMALLEST)]
+        self._tables = [_Table(SMALLEST_BITS)]
         self._current = 0
 
     def find(self, ids: Ids) -> tuple[Ints, Ints]:
@@ -174,7 +174,7 @@ class IdFilter:
 
     def _table(self, number: int) -> _Table:
         if number == len(self._tables):
-            self._tables.append(_Table(min(_SMALLEST + number, _LARGEST)))
+            self._tables.append(_Table(min(SMALLEST_BITS + number, _LARGEST)))
         return self._tables[number]
 
     def _hashes(self, ids: Ids) -> tuple[NDArray[np.uint32], Short]:
@@ -268,7 +268,7 @@ class ReportIds:
     """
 
     def __init__(self, rng: Random, read: ReadPages) -> None:
-        self._index = IdFilter(rng)
+        self.index = IdFilter(rng)
         self._read = read
         self._full = 0  # pages
         self._tail = Ids.concat([])  # the ids of the last page, fewer than a page holds
@@ -284,12 +284,12 @@ class ReportIds:
     @property
     def memory(self) -> int:
         """Bytes that the index takes."""
-        return self._index.memory
+        return self.index.memory
 
     def look(self, ids: Ids) -> NDArray[np.int8]:
         """For each id: FRESH, DUPLICATE (held with the same digest), or REPLAY (held with another digest)."""
         outcomes = np.full(len(ids), FRESH, dtype=np.int8)
-        rows, pages = self._index.find(ids)
+        rows, pages = self.index.find(ids)
         order = np.argsort(pages, kind="stable")
         for start in range(0, len(order), _AT_ONCE):
             chunk = order[start : start + _AT_ONCE]
@@ -311,7 +311,7 @@ class ReportIds:
 
     def add(self, ids: Ids) -> None:
         """Add new ids to the index, after what `written` returned for them is in the store."""
-        self._index.add(ids, self._full + (len(self._tail) + np.arange(len(ids))) // PAGE)
+        self.index.add(ids, self._full + (len(self._tail) + np.arange(len(ids))) // PAGE)
         joined = Ids.concat([self._tail, ids])
         whole = len(joined) // PAGE
         self._full += whole

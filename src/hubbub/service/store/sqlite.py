@@ -13,7 +13,7 @@ from hubbub.random.source import Random
 from hubbub.service.store.base import StoreChanges, StoreFailed
 from hubbub.service.store.sql import OWNER, Store, sqlite_damage
 
-_PATIENCE = 10.0  # seconds that one process waits for another's transaction
+PATIENCE = 10.0  # seconds that one process waits for another's transaction
 _PRAGMAS = (
     "journal_mode = WAL",
     "synchronous = FULL",  # a commit is on the disk before it is acknowledged
@@ -63,7 +63,7 @@ class SqliteStore(Store):
         with self._reading:
             self._write("PRAGMA busy_timeout = 0")
             ((busy, _, _),) = self._write("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._write(f"PRAGMA busy_timeout = {round(1000 * _PATIENCE)}")
+            self._write(f"PRAGMA busy_timeout = {round(1000 * PATIENCE)}")
         return not busy
 
     @contextmanager
@@ -124,7 +124,7 @@ class SqliteStore(Store):
             with self._transaction():
                 return self._write(OWNER)
         finally:
-            self._write(f"PRAGMA busy_timeout = {round(1000 * _PATIENCE)}")
+            self._write(f"PRAGMA busy_timeout = {round(1000 * PATIENCE)}")
 
     def close(self) -> None:
         """Close the connections."""
@@ -137,7 +137,7 @@ def _connect(path: str) -> sqlite3.Connection:
     if path != ":memory:":
         make_private_file(path)  # SQLite would let others read it; it gives -wal and -shm the same permissions
     try:
-        return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        return sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
         raise StoreFailed(f"{path}: {error}") from error
 

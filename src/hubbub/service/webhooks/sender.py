@@ -88,10 +88,7 @@ class WebhookSender:
     too. Each event is delivered at least once; twice if the collector dies between the receiver's answer and the next
     commit. A new webhook gets the events that come after it was configured.
 
-    Parameters
-    ----------
-    webhook, collector
-        The receiver, and the collector with the events.
+    `webhook`, `collector`: the receiver, and the collector with the events.
     """
 
     def __init__(self, webhook: Webhook, collector: Collector, clock: Callable[[], float] = time.time) -> None:
