@@ -53,7 +53,8 @@ class GridBound(IntervalMethod):
         return None
 
     def _chosen(self, strata: Strata, part: GroupPart) -> ChosenCells:
-        return {factor: self._cells(strata, factor) for factor in strata.factors(part, strata.weights)}
+        own = strata.factors(part, strata.weights)
+        return ChosenCells(own, (), {factor: self._cells(strata, factor) for factor in own})
 
     def _cells(self, strata: Strata, factor: PrivateFactor, others: int = 1) -> FormulaTerms:
         key = factor, False
@@ -63,18 +64,12 @@ class GridBound(IntervalMethod):
             self._terms[key] = FormulaTerms("a grid", (), self._bound(factor.formula), False)
         return self._terms[key]
 
-    def _known_inside(self, strata: Strata, part: GroupPart, pairs: Sequence[Monomial], chosen: ChosenCells) -> Floats:
-        known = [chosen[factor].terms.known for factor in strata.factors(part, strata.weights)]
+    def _known_inside(self, chosen: ChosenCells) -> Floats:
+        known = [chosen.cells[factor].terms.known for factor in chosen.own]
         return np.outer(known, known).reshape(-1)
 
     def _inside(
-        self,
-        strata: Strata,
-        part: GroupPart,
-        pairs: Sequence[Monomial],
-        numbers: Mapping[PrivateFactor, Floats],
-        amount: Floats,
-        second: Floats,
+        self, chosen: ChosenCells, numbers: Mapping[PrivateFactor, Floats], amount: Floats, second: Floats
     ) -> Floats:
         return second  # a bound has cells of one grid: the products of two bounds of a grid are those of its cells
 
