@@ -221,7 +221,7 @@ class IntervalMethod(SumsMethod[StratumSums]):
             turned = first * mine.sum(axis=1)[places]
             noise = constant[np.ix_(places, places)] * products + slope * (turned + turned.T) + curve * second
             levels[level] = LevelSums(scale, weighed[rows_of, places], noise, first, second)
-            inside = inside + self._inside(chosen, numbers, amount[rows_of_pairs], second)
+            inside = inside + self._inside(chosen, numbers, amount[rows_of_pairs], first, second)
             added.append((scale, report.oracle.size, mine / report.gap))
         step = typical_step(added, len(own))[np.ix_(places, places)]
         own_totals = np.array([totals[weight.public] for weight in weights])
@@ -232,7 +232,12 @@ class IntervalMethod(SumsMethod[StratumSums]):
         return np.array([chosen.cells[factor].terms.known for factor in chosen.pairs])
 
     def _inside(
-        self, chosen: ChosenCells, numbers: Mapping[PrivateFactor, Floats], amount: Floats, second: Floats
+        self,
+        chosen: ChosenCells,
+        numbers: Mapping[PrivateFactor, Floats],
+        amount: Floats,
+        first: Floats,
+        second: Floats,
     ) -> Floats:
         """A level's part of the sums of all products of two weights and their factors (`StratumSums.inside`)."""
         sums = [float(row @ numbers[factor]) for row, factor in zip(amount, chosen.pairs, strict=True)]
