@@ -95,7 +95,6 @@ def test_an_answer_that_depends_on_one_person_is_refused(engine: QueryEngine, qu
     ],
 )
 def test_a_sum_of_private_numbers_that_depends_on_one_person_is_refused(engine: QueryEngine, query: str) -> None:
-    """HDG refuses sums of private numbers in any case, but only after this."""
     with pytest.raises(QueryError, match="fewer than 20 people"):
         engine.sql(query)
 

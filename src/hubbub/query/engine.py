@@ -126,7 +126,8 @@ class QueryEngine:
         )
         asked = plan.condition.formula != ALWAYS or plan.private_keys or plan.pieces
         guessed = isinstance(route.method, GridMethod) and asked
-        bias = "heuristic" if guessed else "none"
+        away = any(isinstance(output, Output) and output.away for output in outputs)
+        bias = "heuristic" if guessed or away else "none"
         notes = tuple(filter(None, (route.words(), *_notes(plan, outputs, bias, groups, level))))
         if withheld := len(every_group) - len(groups):
             notes = (f"{withheld:,} groups of fewer than {self._minimum_people:,} people are left out", *notes)

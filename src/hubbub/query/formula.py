@@ -215,6 +215,14 @@ class CodeScore:
     values: Floats = field(compare=False, repr=False)
     edges: Floats | None = field(default=None, compare=False, repr=False)
     """Of a column that is known in cells, the borders of the cells, which are then what the numbers count."""
+    away: Floats | None = field(default=None, compare=False, repr=False)
+    """How far a person's number may be from that of their code: half a cell of a column that is known in cells."""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest number that a person can have."""
+        away = 0.0 if self.away is None else self.away
+        return float((self.values - away).min()), float((self.values + away).max())
 
 
 @dataclass(frozen=True)
@@ -262,7 +270,17 @@ def both(left: Formula, right: Formula) -> Formula:
 
 def _product(left: CodeScore, right: CodeScore) -> CodeScore:
     first, second = sorted((left, right), key=lambda score: score.name)
-    return CodeScore(left.column, f"({first.name}) * ({second.name})", left.values * right.values)
+    return CodeScore(
+        left.column, f"({first.name}) * ({second.name})", left.values * right.values, away=_away(left, right)
+    )
+
+
+def _away(left: CodeScore, right: CodeScore) -> Floats | None:
+    """How far the product of a person's two numbers may be from that of their codes."""
+    if left.away is None and right.away is None:
+        return None
+    one, other = (0.0 if score.away is None else score.away for score in (left, right))
+    return np.asarray(np.abs(left.values) * other + np.abs(right.values) * one + one * other)
 
 
 def score_formula(column: int, present: Bools) -> Formula:

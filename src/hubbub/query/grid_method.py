@@ -4,22 +4,20 @@ import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from hubbub.core.reports import Floats
+from hubbub.core.reports import Floats, Ints
 from hubbub.planning.ranges import grid_error
 from hubbub.protocols.ranges.cell_sums import CellSum, LevelCells
-from hubbub.protocols.ranges.dimension import RangeQuery, Selection
+from hubbub.protocols.ranges.dimension import RangeQuery, Scored, Selection
 from hubbub.protocols.ranges.grid_table import PARTS
 from hubbub.protocols.ranges.grids import HDG, Grid, GridModel
 from hubbub.protocols.ranges.table import ScaledNumbers
-from hubbub.query.boxes import Box, FormulaTerms, boxes_of, disjoint
-from hubbub.query.codes import as_selection, size_of
-from hubbub.query.errors import QueryError
-from hubbub.query.formula import ALWAYS, NO_FACTOR, Formula, PrivateFactor
+from hubbub.query.boxes import Box, FormulaTerms, boxes_of, disjoint, scored_box
+from hubbub.query.codes import as_selection
+from hubbub.query.formula import NO_FACTOR, CodeScore, PrivateFactor
 from hubbub.query.interval_method import ChosenCells, IntervalMethod
 from hubbub.query.sandbox import check_time
 from hubbub.query.schema import PrivateTable
@@ -29,11 +27,12 @@ from hubbub.query.support_counts import StratumSums, joint_intervals
 
 
 class GridBound(IntervalMethod):
-    """Sums over the cells of one grid: all that a formula touches (`upper`), or only those that it holds entirely.
+    """Sums over the cells of one grid: of the most that anybody in a cell can add (`upper`), or of the least.
 
-    For weights that are never negative the expected sums are an upper and a lower bound of the sums over the people for
-    whom the formula holds. They are unbiased sums of cells, so that their noise is known as for HIO. Of all grids the
-    one is used whose bound is expected to be closest, if people are spread evenly.
+    Of a formula, a person adds 1 if it holds for them; with scores, their product. For weights that are never negative
+    the expected sums are an upper and a lower bound of the sums over the people. They are unbiased sums of cells, so
+    that their noise is known as for HIO. Of all grids the one is used whose bound is expected to be closest, if people
+    are spread evenly.
 
     Parameters
     ----------
@@ -53,65 +52,98 @@ class GridBound(IntervalMethod):
         return None
 
     def _chosen(self, strata: Strata, part: GroupPart) -> ChosenCells:
-        return {factor: self._cells(strata, factor) for factor in strata.factors(part, strata.weights)}
+        own = strata.factors(part, strata.weights)
+        return ChosenCells(own, (), {factor: self._cells(strata, factor) for factor in own})
 
     def _cells(self, strata: Strata, factor: PrivateFactor, others: int = 1) -> FormulaTerms:
         key = factor, False
         if key not in self._terms:
             if len(self._terms) > 4096:
                 self._terms.clear()
-            self._terms[key] = FormulaTerms("a grid", (), self._bound(factor.formula), False)
+            self._terms[key] = FormulaTerms("a grid", (), self._bound(factor), False)
         return self._terms[key]
 
-    def _known_inside(self, strata: Strata, part: GroupPart, pairs: Sequence[Monomial], chosen: ChosenCells) -> Floats:
-        known = [chosen[factor].terms.known for factor in strata.factors(part, strata.weights)]
-        return np.outer(known, known).reshape(-1)
+    def _known_inside(self, chosen: ChosenCells) -> Floats:
+        known = [chosen.cells[factor].terms.known for factor in chosen.own]
+        return np.asarray(np.outer(known, known).reshape(-1))
 
     def _inside(
         self,
-        strata: Strata,
-        part: GroupPart,
-        pairs: Sequence[Monomial],
+        chosen: ChosenCells,
         numbers: Mapping[PrivateFactor, Floats],
         amount: Floats,
+        first: Floats,
         second: Floats,
     ) -> Floats:
-        return second  # a bound has cells of one grid: the products of two bounds of a grid are those of its cells
+        # a bound has cells of one grid, and perhaps a constant: their product has these of both, and those of each
+        crossed = first * np.array([chosen.cells[factor].terms.known for factor in chosen.own])
+        return np.asarray(second + crossed + crossed.T)
 
-    def _bound(self, formula: Formula) -> CellSum:
-        if formula == ALWAYS:
+    def _bound(self, factor: PrivateFactor) -> CellSum:
+        if factor == NO_FACTOR:
             return CellSum([], 1.0)
-        boxes = disjoint(boxes_of(formula, [dimension.size for dimension in self._grids.dimensions]))
-        chosen = [(grid, self._cells_inside(grid, boxes)) for grid in self._grids.grids]
-        grid, cells = min(chosen, key=lambda choice: self._expected(*choice))
-        places = np.flatnonzero(cells)
-        return CellSum([LevelCells(grid, places, np.ones(places.size))] if places.size else [], 0.0)
+        boxes = disjoint(boxes_of(factor.formula, [dimension.size for dimension in self._grids.dimensions]))
+        chosen = [(grid, self._numbers_inside(grid, boxes, factor.scores)) for grid in self._grids.grids]
+        grid, numbers = min(chosen, key=lambda choice: self._expected(*choice, scored=bool(factor.scores)))
+        known = float(numbers.mean()) if factor.scores else 0.0  # of everybody; the rest has less noise
+        places = np.flatnonzero(numbers != known)
+        return CellSum([LevelCells(grid, places, numbers[places] - known)] if places.size else [], known)
 
-    def _expected(self, grid: Grid, cells: Floats) -> float:
-        """How far a bound is expected to be off, as a share of the people: what it leaves open, and twice the noise."""
-        share = float(cells.mean())
-        return (share if self._upper else -share) + 2 * math.sqrt(4 * self._grids.unit * float(cells.sum()))
+    def _expected(self, grid: Grid, numbers: Floats, *, scored: bool) -> float:
+        """How far a bound is expected to be off, for each person: what it leaves open, and twice the noise."""
+        mean = float(numbers.mean())
+        noise = float((numbers - mean * scored) @ (numbers - mean * scored))
+        return (mean if self._upper else -mean) + 2 * math.sqrt(4 * self._grids.unit * noise)
 
-    def _cells_inside(self, grid: Grid, boxes: Sequence[Box]) -> Floats:
-        """Which cells of a grid count: 1 or 0."""
-        hdg = self._grids
-        widths = [hdg.line_width(c) if len(grid) == 1 else hdg.plane_width(c) for c in grid]
-        starts = [np.arange(0, hdg.dimensions[c].size, width) for c, width in zip(grid, widths, strict=True)]
-        sizes = [np.diff(np.append(s, hdg.dimensions[c].size)) for c, s in zip(grid, starts, strict=True)]
-        covered = np.zeros(math.prod(hdg.shape(grid)))
+    def _numbers_inside(self, grid: Grid, boxes: Sequence[Box], scores: Sequence[CodeScore]) -> Floats:
+        """The most, or the least, that a person in each cell of a grid can add."""
+        shape = self._grids.shape(grid)
+        least, most = np.full(shape, np.inf), np.full(shape, -np.inf)
+        covered = np.zeros(shape)  # the part of each cell for which the formula holds
         for box in boxes:
-            whole = all(
-                runs == ((0, dimension.size - 1),)
-                for column, (runs, dimension) in enumerate(zip(box, hdg.dimensions, strict=True))
-                if column not in grid
-            )
-            if whole or self._upper:
-                masks = [
-                    np.add.reduceat(_mask(box[c], hdg.dimensions[c].size), s) for c, s in zip(grid, starts, strict=True)
+            low, high, part = np.ones(()), np.ones(()), np.ones(())
+            outside = 1.0
+            for column, runs in enumerate(box):
+                mask = _mask(runs, self._grids.dimensions[column].size)
+                values = next((score.values for score in scores if score.column == column), np.ones(mask.size))
+                starts = self._starts(grid, column)
+                ends = [
+                    np.minimum.reduceat(np.where(mask > 0, values, np.inf), starts),
+                    np.maximum.reduceat(np.where(mask > 0, values, -np.inf), starts),
                 ]
-                covered += reduce(np.multiply.outer, masks).reshape(-1)
-        entire = reduce(np.multiply.outer, sizes).reshape(-1)
-        return np.asarray(covered > 0 if self._upper else covered >= entire, dtype=np.float64)
+                share = np.add.reduceat(mask, starts) / np.diff(np.append(starts, mask.size))
+                ends = [np.where(share > 0, end, 0.0) for end in ends]
+                if column not in grid:
+                    low, high = _extremes(low, high, float(ends[0][0]), float(ends[1][0]))
+                    outside *= float(share[0])
+                    continue
+                low, high = _extremes(low[..., None], high[..., None], *ends)
+                part = part[..., None] * share
+            touched = part > 0
+            least = np.where(touched, np.minimum(least, low), least)
+            most = np.where(touched, np.maximum(most, high), most)
+            covered += part * outside
+        partly = covered < 1 - 1e-9
+        bound = (
+            np.maximum(most, np.where(partly, 0.0, most))
+            if self._upper
+            else np.minimum(least, np.where(partly, 0.0, least))
+        )
+        return np.asarray(bound, dtype=np.float64).reshape(-1)
+
+    def _starts(self, grid: Grid, column: int) -> Ints:
+        """The first value of each cell of a grid along a column; a column that it does not have is one cell."""
+        size = self._grids.dimensions[column].size
+        if column not in grid:
+            return np.zeros(1, dtype=np.int64)
+        width = self._grids.line_width(column) if len(grid) == 1 else self._grids.plane_width(column)
+        return np.arange(0, size, width)
+
+
+def _extremes(low: Floats, high: Floats, least: Floats | float, most: Floats | float) -> tuple[Floats, Floats]:
+    """The ends of the products of two numbers that are between given ends."""
+    products = np.array(np.broadcast_arrays(low * least, low * most, high * least, high * most))
+    return products.min(axis=0), products.max(axis=0)
 
 
 def _mask(runs: Sequence[tuple[int, int]], size: int) -> Floats:
@@ -174,7 +206,6 @@ class GridMethod(SumsMethod[GridSums | SumsWithError]):
         return self._passes + sum(bound.passes for bound in self._bounds)
 
     def measure(self, strata: Strata, parts: Sequence[GroupPart]) -> list[GridSums]:
-        self._check(strata, parts)
         places = {part[0] for part in parts if set(strata.factors(part, strata.weights)) != {NO_FACTOR}}
         keys = {
             (strata.strata[place].name, weight.public, sign): place
@@ -194,11 +225,6 @@ class GridMethod(SumsMethod[GridSums | SumsWithError]):
             self._cache.popitem(last=False)
         return sums
 
-    def _check(self, strata: Strata, parts: Sequence[GroupPart]) -> None:
-        factors = [factor for _, factor in parts] + [weight.private for weight in strata.weights]
-        if any(factor.scores for factor in factors):
-            raise QueryError("grids do not tell single values of a private column", "ask a table of HIO, or COUNT(*)")
-
     def _sums(self, strata: Strata, part: GroupPart, bounds: tuple[StratumSums, StratumSums]) -> GridSums:
         check_time()
         stratum = strata.strata[part[0]]
@@ -208,13 +234,30 @@ class GridMethod(SumsMethod[GridSums | SumsWithError]):
             if factor == NO_FACTOR:
                 values[:, column] = stratum.totals[weight.public]
                 continue
-            boxes = [self._selections(box) for box in disjoint(boxes_of(factor.formula, self._sizes))]
+            boxes = self._counted_boxes(factor)
             for sign in (1, -1):
                 fitted = self._cache[stratum.name, weight.public, sign]
                 if fitted.total:
-                    shares = [sum(model.share(box) for box in boxes) for model in fitted.models]
+                    shares = [sum(number * model.share(box) for number, box in boxes) for model in fitted.models]
                     values[:, column] += sign * fitted.total * np.array(shares)
         return GridSums(values[0], values[1:], bounds)
+
+    def _counted_boxes(self, factor: PrivateFactor) -> list[tuple[float, tuple[Scored, ...]]]:
+        """Boxes with numbers, whose shares add up to the mean of a factor; people in them count as 0 to 1."""
+        counted = []
+        for box in disjoint(boxes_of(factor.formula, self._sizes)):
+            terms: list[tuple[float, tuple[Scored, ...]]] = [(1.0, self._selections(box))]
+            for score in factor.scores:
+                mask = _mask(box[score.column], self._sizes[score.column]) > 0
+                low, high = float(score.values[mask].min()), float(score.values[mask].max())
+                part: Scored = np.where(mask, (score.values - low) / (high - low or 1.0), 0.0)
+                above = [
+                    (number * (high - low), (*own[: score.column], part, *own[score.column + 1 :]))
+                    for number, own in terms
+                ]
+                terms = [term for term in (*((number * low, own) for number, own in terms), *above) if term[0]]
+            counted += terms
+        return counted
 
     def _selections(self, box: Box) -> tuple[Selection, ...]:
         return tuple(as_selection(runs, size) for runs, size in zip(box, self._sizes, strict=True))
@@ -272,12 +315,11 @@ class GridMethod(SumsMethod[GridSums | SumsWithError]):
         return shares
 
     def predict(self, strata: Strata, parts: Sequence[GroupPart]) -> list[SumsWithError]:
-        self._check(strata, parts)
         predicted = []
         for part in parts:
             stratum = strata.strata[part[0]]
             factors = strata.factors(part, strata.weights)
-            expected = [(1.0, 0.0) if f == NO_FACTOR else self._expected(f.formula) for f in factors]
+            expected = [(1.0, 0.0) if factor == NO_FACTOR else self._expected(factor) for factor in factors]
             shares, errors = np.array([share for share, _ in expected]), np.sqrt([square for _, square in expected])
             totals = np.array([stratum.totals[weight.public] for weight in strata.weights])
             products = strata.products_of(strata.weights, 2)[part[0]]
@@ -285,12 +327,16 @@ class GridMethod(SumsMethod[GridSums | SumsWithError]):
             predicted.append(SumsWithError(shares * totals, covariance, np.zeros_like(products)))
         return predicted
 
-    def _expected(self, formula: Formula) -> tuple[float, float]:
-        """The share of people for whom a formula holds, if they are spread evenly, and its squared error."""
+    def _expected(self, factor: PrivateFactor) -> tuple[float, float]:
+        """The mean of what people add, if they are spread evenly, and its squared error."""
         share = square = 0.0
-        for box in disjoint(boxes_of(formula, self._sizes)):
-            square += grid_error(self._mechanism, RangeQuery(self._selections(box))) ** 2
-            share += float(np.prod([size_of(runs) / size for runs, size in zip(box, self._sizes, strict=True)]))
+        for box in disjoint(boxes_of(factor.formula, self._sizes)):
+            ends = np.prod([np.abs(score.values).max() for score in factor.scores])
+            square += (float(ends) * grid_error(self._mechanism, RangeQuery(self._selections(box)))) ** 2
+            numbers = scored_box(box, factor.scores, self._sizes)
+            share += float(
+                np.prod([d.numbers(n).mean() for d, n in zip(self._mechanism.dimensions, numbers, strict=True)])
+            )
         return share, square
 
     def joint(self, parts: Sequence[tuple[GridSums | SumsWithError, Floats]]) -> JointEstimate:

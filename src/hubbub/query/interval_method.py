@@ -29,8 +29,17 @@ from hubbub.query.support_counts import (
 CellAmounts = Callable[[Sequence[Monomial], Level, Ints], Floats]
 """Estimates the sum of each public weight (row) over the people in each cell of a level (column)."""
 
-ChosenCells = Mapping[PrivateFactor, FormulaTerms]
-"""The cells that add up to each factor of weights."""
+
+@dataclass(frozen=True, eq=False)
+class ChosenCells:
+    """What private columns multiply each weight of a part, and each product of two weights, with.
+
+    `cells` add up to each different factor of these.
+    """
+
+    own: Sequence[PrivateFactor]
+    pairs: Sequence[PrivateFactor]
+    cells: Mapping[PrivateFactor, FormulaTerms]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,15 +77,19 @@ class IntervalMethod(SumsMethod[StratumSums]):
     def measure(self, strata: Strata, parts: Sequence[GroupPart]) -> list[StratumSums]:
         every = with_products(strata.weights)
         needs: dict[int, dict[Level, list[Ints]]] = {}
-        for part in parts:
-            for chosen in self._chosen(strata, part).values():
-                for term in chosen.terms.terms:
+        chosen_of = [self._chosen(strata, part) for part in parts]
+        for part, chosen in zip(parts, chosen_of, strict=True):
+            for terms in chosen.cells.values():
+                for term in terms.terms.terms:
                     if self._sizes.get(term.level):
                         needs.setdefault(part[0], {}).setdefault(term.level, []).append(term.cells)
         unions = {p: {lv: np.unique(np.concatenate(cs)) for lv, cs in levels.items()} for p, levels in needs.items()}
         monomials = monomials_to_count({monomial.public for monomial in every})
         self.counts.count(strata, unions, monomials)
-        sums = [self._sums(strata, part, self._counted(strata, part[0], monomials)) for part in parts]
+        sums = [
+            self._sums(strata, part, chosen, self._counted(strata, part[0], monomials))
+            for part, chosen in zip(parts, chosen_of, strict=True)
+        ]
         self.counts.supports.forget()
         return sums
 
@@ -89,7 +102,7 @@ class IntervalMethod(SumsMethod[StratumSums]):
 
             return amounts
 
-        return [self._sums(strata, part, even(strata.strata[part[0]])) for part in parts]
+        return [self._sums(strata, p, self._chosen(strata, p), even(strata.strata[p[0]])) for p in parts]
 
     def joint(self, parts: Sequence[tuple[StratumSums, Floats]]) -> JointEstimate:
         return joint_intervals(self._n, self._mechanism.divided, parts)
@@ -125,9 +138,11 @@ class IntervalMethod(SumsMethod[StratumSums]):
 
     def _chosen(self, strata: Strata, part: GroupPart) -> ChosenCells:
         """The cells of each different factor that private columns multiply a weight, or two weights, with."""
-        factors = dict.fromkeys(strata.pair_factors(part, with_products(strata.weights)))
-        factors |= dict.fromkeys(strata.factors(part, strata.weights))
-        return {factor: self._cells(strata, factor, len(factors)) for factor in factors}
+        weights = strata.weights
+        own = strata.factors(part, weights)
+        pairs = strata.pair_factors(part, [a * b for a in weights for b in weights])
+        factors = dict.fromkeys((*own, *pairs))
+        return ChosenCells(own, pairs, {factor: self._cells(strata, factor, len(factors)) for factor in factors})
 
     def _cells(self, strata: Strata, factor: PrivateFactor, others: int = 1) -> FormulaTerms:
         check_time()
@@ -171,28 +186,27 @@ class IntervalMethod(SumsMethod[StratumSums]):
             self._reports[level] = OracleReport(oracle, moments.false_mean, moments.true_mean - moments.false_mean)
         return self._reports[level]
 
-    def _sums(self, strata: Strata, part: GroupPart, amounts: CellAmounts) -> StratumSums:
+    def _sums(self, strata: Strata, part: GroupPart, chosen: ChosenCells, amounts: CellAmounts) -> StratumSums:
         check_time()
         weights, totals = strata.weights, strata.strata[part[0]].totals
         size = len(weights)
         pairs = [a * b for a in weights for b in weights]
-        chosen = self._chosen(strata, part)
-        own = list(dict.fromkeys(strata.factors(part, weights)))
-        places = [own.index(factor) for factor in strata.factors(part, weights)]
+        own = list(dict.fromkeys(chosen.own))
+        places = [own.index(factor) for factor in chosen.own]
         publics = sorted({monomial.public for monomial in (*weights, *pairs)})
         rows_of, rows_of_pairs = ([publics.index(weight.public) for weight in group] for group in (weights, pairs))
         left, right = np.repeat(places, size), np.tile(places, size)  # of each pair
-        known = np.array([chosen[own[place]].terms.known for place in places])
+        known = np.array([chosen.cells[factor].terms.known for factor in chosen.own])
         products = np.array([totals[pair.public] for pair in pairs]).reshape(size, size)
-        inside = self._known_inside(strata, part, pairs, chosen).reshape(size, size) * products
+        inside = self._known_inside(chosen).reshape(size, size) * products
         levels, added = {}, []
-        for level in dict.fromkeys(term.level for terms in chosen.values() for term in terms.terms.terms):
+        for level in dict.fromkeys(term.level for terms in chosen.cells.values() for term in terms.terms.terms):
             scale = self._scale(level)
             if not np.isfinite(scale):  # nobody reported on the level: the sums are unknown
                 nothing = np.full((size, size), np.nan)
                 levels[level] = LevelSums(1.0, np.zeros(size), nothing, nothing, nothing)
                 continue
-            cells, numbers = _aligned(chosen, level)
+            cells, numbers = _aligned(chosen.cells, level)
             amount, report = amounts(publics, level, cells), self._report(level)
             mine = np.array([numbers[factor] for factor in own])
             constant, slope, curve = report_covariances(report.oracle, mine)
@@ -203,31 +217,30 @@ class IntervalMethod(SumsMethod[StratumSums]):
             turned = first * mine.sum(axis=1)[places]
             noise = constant[np.ix_(places, places)] * products + slope * (turned + turned.T) + curve * second
             levels[level] = LevelSums(scale, weighed[rows_of, places], noise, first, second)
-            inside = inside + self._inside(strata, part, pairs, numbers, amount[rows_of_pairs], second)
+            inside = inside + self._inside(chosen, numbers, amount[rows_of_pairs], first, second)
             added.append((scale, report.oracle.size, mine / report.gap))
         step = typical_step(added, len(own))[np.ix_(places, places)]
         own_totals = np.array([totals[weight.public] for weight in weights])
         return StratumSums(step, known, own_totals, products, inside, levels)
 
-    def _known_inside(self, strata: Strata, part: GroupPart, pairs: Sequence[Monomial], chosen: ChosenCells) -> Floats:
+    def _known_inside(self, chosen: ChosenCells) -> Floats:
         """What times the total of each pair of weights is added to its sum over the people inside."""
-        return np.array([chosen[factor].terms.known for factor in strata.pair_factors(part, pairs)])
+        return np.array([chosen.cells[factor].terms.known for factor in chosen.pairs])
 
     def _inside(
         self,
-        strata: Strata,
-        part: GroupPart,
-        pairs: Sequence[Monomial],
+        chosen: ChosenCells,
         numbers: Mapping[PrivateFactor, Floats],
         amount: Floats,
+        first: Floats,
         second: Floats,
     ) -> Floats:
         """A level's part of the sums of all products of two weights and their factors (`StratumSums.inside`)."""
-        sums = [float(row @ numbers[f]) for row, f in zip(amount, strata.pair_factors(part, pairs), strict=True)]
+        sums = [float(row @ numbers[factor]) for row, factor in zip(amount, chosen.pairs, strict=True)]
         return np.reshape(sums, second.shape)
 
 
-def _aligned(chosen: ChosenCells, level: Level) -> tuple[Ints, Mapping[PrivateFactor, Floats]]:
+def _aligned(chosen: Mapping[PrivateFactor, FormulaTerms], level: Level) -> tuple[Ints, Mapping[PrivateFactor, Floats]]:
     """The cells of a level that any of some factors has, and their weights for each factor."""
     found = {factor: next((t for t in c.terms.terms if t.level == level), None) for factor, c in chosen.items()}
     terms = [term for term in found.values() if term is not None]

@@ -86,7 +86,30 @@ def fieller(top: Dual, bottom: Dual, joint: JointEstimate, reach: float) -> Answ
     return AnswerInterval(ratio.value, (b - spread) / a, (b + spread) / a, stderr)
 
 
-def variance_interval(sums: Floats, covariance: Floats, level: float, *, width: float, sample: bool) -> AnswerInterval:
+def spread_ends(count: Ends, first: Ends, second: Ends, *, away: float, sample: bool) -> Ends:
+    """The ends of a variance, from those of a count and of sums of differences and of their squares."""
+    if not count[0] > sample:
+        return 0.0, math.inf
+    means, squares = times(first, inverse(count)), times(second, inverse(count))
+    largest, least = max(abs(means[0]), abs(means[1])), max(means[0], -means[1], 0.0)
+    low, high = max(squares[0] - largest**2, 0.0), max(squares[1] - least**2, 0.0)
+    return _of_sample(*_moved(low, high, away), count) if sample else _moved(low, high, away)
+
+
+def _moved(low: float, high: float, away: float) -> Ends:
+    """The ends of a variance if each number may be this far from what it was taken to be: spreads differ by no more."""
+    return max(math.sqrt(low) - away, 0.0) ** 2, (math.sqrt(high) + away) ** 2
+
+
+def _of_sample(low: float, high: float, count: Ends) -> Ends:
+    """The ends of a variance with squares divided by the count less 1, which is of at least two people."""
+    fewest, largest = max(count[0], 2.0), max(count[1], 2.0)
+    return low * largest / (largest - 1), high * fewest / (fewest - 1)
+
+
+def variance_interval(
+    sums: Floats, covariance: Floats, level: float, *, width: float, sample: bool, away: float = 0.0
+) -> AnswerInterval:
     """The interval of a variance: all v for which some mean is compatible with the sums.
 
     With N the count, S1 the sum and S2 the sum of squares, v is kept if there is a mean m for which S1 - m N and
@@ -99,6 +122,8 @@ def variance_interval(sums: Floats, covariance: Floats, level: float, *, width: 
         The range of the measure.
     sample
         Whether sums of squares are divided by N - 1 rather than by N.
+    away
+        How far each number may be from what it was taken to be.
     """
     count = float(sums[0])
     fewer = count - sample
@@ -114,9 +139,8 @@ def variance_interval(sums: Floats, covariance: Floats, level: float, *, width: 
     angles = np.linspace(0, 2 * math.pi, ANGLES)
     edge = vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * [np.cos(angles), np.sin(angles)])
     variances = middle[1] + edge[1] - (middle[0] + edge[0]) ** 2
-    low, high = max(float(variances.min()), 0.0), max(float(variances.max()), 0.0)
+    low, high = _moved(max(float(variances.min()), 0.0), max(float(variances.max()), 0.0), away)
     if sample:
         reach = math.sqrt(statistic * max(float(covariance[0, 0]), 0.0))
-        fewest, largest = (max(count + end, 2.0) for end in (-reach, reach))
-        low, high = low * largest / (largest - 1), high * fewest / (fewest - 1)
+        low, high = _of_sample(low, high, (count - reach, count + reach))
     return AnswerInterval(value, low, high, (high - low) / (2 * normal_reach(level)), 0.0, most)

@@ -29,6 +29,10 @@ class Measure(Protocol):
     @property
     def centred(self) -> tuple[Form, Form]: ...
     @property
+    def away(self) -> Form: ...
+    @property
+    def farthest(self) -> float: ...
+    @property
     def least(self) -> float: ...
     @property
     def most(self) -> float: ...
@@ -48,6 +52,9 @@ class MeasureProfile:
     most: float
     centre: float
     """A number near the mean with few digits. Sums of squares are taken around it."""
+    away: Form = ()
+    farthest: float = 0.0
+    """Its numbers are known exactly."""
     kind: str = ""
     """The type of an expression that is not a number and can only be counted; `sql` is then 1, or NULL if missing."""
 
@@ -81,7 +88,7 @@ def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasurePr
     if not any(number in kind for number in NUMBERS):
         rows = evaluate(table, f"SELECT COUNT(*) - COUNT({text}) FROM {table.relation} WHERE {where}", tree)  # noqa: S608
         known = f"CASE WHEN ({text}) IS NULL THEN NULL ELSE 1 END"
-        return MeasureProfile(known, int(rows[0][0]), math.nan, math.nan, 0.0, kind)
+        return MeasureProfile(known, int(rows[0][0]), math.nan, math.nan, 0.0, kind=kind)
     number = f"CAST(({text}) AS DOUBLE)"
     selected = "COUNT(*) - COUNT(x), MIN(x), MAX(x), AVG(x), COUNT(*) FILTER (WHERE NOT isfinite(x))"
     rows = evaluate(table, f"SELECT {selected} FROM (SELECT {number} AS x FROM {table.relation} WHERE {where})", tree)  # noqa: S608

@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.core.noise import MARGIN, normal_reach
 from hubbub.core.reports import Floats
-from hubbub.query.intervals import AnswerInterval, Ends, fieller, inverse, times, variance_interval
+from hubbub.query.intervals import AnswerInterval, Ends, fieller, inverse, spread_ends, times, variance_interval
 from hubbub.query.measures import Measure, check_number
 from hubbub.query.rules.conditions import number
 from hubbub.query.sums import EVERYBODY, Dual, Form, JointEstimate, Monomial
@@ -51,18 +51,21 @@ class Output:
         return "a function of sums, ratios and spreads: its interval has all values that theirs allow together"
 
     @property
-    def scored(self) -> bool:
-        """Whether numbers of private columns are summed."""
-        return any(weight.private.scores for weight in self.weights)
+    def away(self) -> bool:
+        """Whether numbers are summed that are known in cells only."""
+        return any(measure.farthest for measure in self._profiles.values())
 
     @property
     def bounded(self) -> bool:
-        """Whether its interval can be made from bounds of sums: of no spreads, and of nothing that can be negative."""
+        """Whether its interval can be made from bounds of sums: of no public number that can be negative."""
         return not any(map(self._without_bounds, self._parts(self.tree, single=True)))
 
     def _without_bounds(self, part: Tree) -> bool:
-        spread = isinstance(part, exp.Sqrt | exp.Variance | exp.VariancePop)
-        return spread or (isinstance(part, exp.Sum) and not self._profiles[self._text(part)].lowest >= 0)
+        if isinstance(part, exp.Sqrt):
+            return self._without_bounds(part.this)
+        if isinstance(part, exp.Variance | exp.VariancePop):
+            return any(weight.base for form in self._forms(part) for _, weight in form)
+        return isinstance(part, exp.Sum) and not self._profiles[self._text(part)].lowest >= 0
 
     @property
     def forms(self) -> list[Form]:
@@ -79,8 +82,11 @@ class Output:
             return self._forms(node)
         size = len(self.weights)
         unit = {weight: Dual(0.0, np.eye(size)[k]) for k, weight in enumerate(self.weights)}
-        gradient = self._dual(node, unit).gradient
-        return [tuple((float(factor), weight) for factor, weight in zip(gradient, self.weights, strict=True) if factor)]
+        whole = []
+        for dual in (self._dual(node, unit), self._away(node, unit)):
+            terms = zip(dual.gradient, self.weights, strict=True)
+            whole.append(tuple((float(factor), weight) for factor, weight in terms if factor))
+        return [whole[0], *filter(None, whole[1:])]
 
     def interval(
         self, joint: JointEstimate, weights: Sequence[Monomial], totals: Mapping[Monomial, float], level: float
@@ -117,19 +123,22 @@ class Output:
         return AnswerInterval(value, low, high, (high - low) / (2 * normal_reach(level)), *self.bounds(totals))
 
     def _bounded(self, part: Tree, joint: JointEstimate, weights: Sequence[Monomial], level: float) -> Ends:
-        """The ends of a count or a sum from its bounds; spreads, and sums of what can be negative, are unknown."""
+        """The ends of a count, a sum or a spread from bounds; unknown, if public numbers can be negative."""
+        if isinstance(part, exp.Sqrt):
+            low, high = self._bounded(part.this, joint, weights, level)
+            return math.sqrt(low), math.sqrt(high)
         if self._without_bounds(part):
             return (-math.inf if isinstance(part, exp.Sum) else 0.0), math.inf
+        if isinstance(part, exp.Variance | exp.VariancePop):
+            each = min(1 - (1 - level) / 3, 1 - MARGIN)
+            sums = [_form_ends(form, form, joint, weights, normal_reach(each)) for form in self._forms(part)]
+            measure = self._profiles[self._text(part)]
+            return spread_ends(*sums, away=measure.farthest, sample=isinstance(part, exp.Variance))
         form = self._summed(part) if isinstance(part, exp.Sum) else self._present(part)
-        reach = normal_reach(level)
-        lower, upper = (replace(bound, one_report=joint.one_report).widened(reach) for bound in joint.bounds or ())
-        low = high = 0.0
-        for factor, weight in form:
-            direction = factor * np.eye(len(weights))[weights.index(weight)]
-            below, above = (lower, upper) if factor > 0 else (upper, lower)
-            low += float(below.value @ direction) - reach * math.sqrt(below.variance(direction))
-            high += float(above.value @ direction) + reach * math.sqrt(above.variance(direction))
-        return low, high
+        measured = self._profiles.get(self._text(part)) if isinstance(part, exp.Sum) else None
+        away = () if measured is None else measured.away
+        below = (*form, *((-factor, weight) for factor, weight in away))
+        return _form_ends(below, (*form, *away), joint, weights, normal_reach(level))
 
     def _part_interval(
         self, part: Tree, joint: JointEstimate, weights: Sequence[Monomial], sums: dict[Monomial, Dual], level: float
@@ -145,15 +154,40 @@ class Output:
             covariance = rows @ matrix @ rows.T if known else np.full((len(rows),) * 2, np.inf)
             measure = self._profiles[self._text(part)]
             sample = isinstance(part, exp.Variance)
+            width = measure.most - measure.least
             return variance_interval(
-                rows @ joint.value, covariance, level, width=measure.most - measure.least, sample=sample
+                rows @ joint.value, covariance, level, width=width, sample=sample, away=measure.farthest
             )
         if self._ratio(part):
-            return fieller(self._dual(part.left, sums), self._dual(part.right, sums), joint, reach)
-        total = self._dual(part, sums)
-        wide = reach * math.sqrt(joint.widened(reach).variance(total.gradient))
-        stderr = math.sqrt(joint.variance(total.gradient))
-        return AnswerInterval(total.value, total.value - wide, total.value + wide, stderr)
+            tops, bottoms = (self._sides(side, sums) for side in (part.left, part.right))
+            own = fieller(tops[0], bottoms[0], joint, reach)
+            every = [fieller(top, bottom, joint, reach) for top in tops[1:] for bottom in bottoms[1:]]
+        else:
+            totals = self._sides(part, sums)
+            own = _total_interval(totals[0], joint, reach)
+            every = [_total_interval(total, joint, reach) for total in totals[1:]]
+        if not self.away:
+            return own
+        low, high = min(end.low for end in every), max(end.high for end in every)
+        return replace(own, low=low, high=high, stderr=(high - low) / (2 * reach))
+
+    def _sides(self, part: Tree, sums: dict[Monomial, Dual]) -> tuple[Dual, Dual, Dual]:
+        """A sum, and the least and the largest that it is if people are at the ends of their cells."""
+        total, away = self._dual(part, sums), self._away(part, sums)
+        return total, total - away, total + away
+
+    def _away(self, node: Tree, sums: dict[Monomial, Dual]) -> Dual:
+        """How far a sum may be from its value at the middles of cells."""
+        size = next(iter(sums.values())).gradient.size
+        if isinstance(node, exp.Paren | exp.Neg):
+            return self._away(node.this, sums)
+        if isinstance(node, exp.Add | exp.Sub):
+            return self._away(node.left, sums) + self._away(node.right, sums)
+        if isinstance(node, exp.Mul):
+            constant, other = (node.left, node.right) if number(node.left) is not None else (node.right, node.left)
+            return Dual(abs(float(number(constant) or 0)), np.zeros(size)) * self._away(other, sums)
+        measure = self._profiles.get(self._text(node)) if isinstance(node, exp.Sum) else None
+        return _dual_of(() if measure is None else measure.away, sums, size)
 
     def _parts(self, node: Tree, single: bool) -> list[Tree]:
         """The sums, ratios of sums, and spreads that an aggregate is made of; or its `single` sums and spreads."""
@@ -207,7 +241,8 @@ class Output:
         if isinstance(node, exp.Count):
             return [self._present(node)]
         if isinstance(node, exp.Sum):
-            return [self._summed(node)]
+            measure = self._profiles.get(self._text(node))
+            return [self._summed(node), *([measure.away] if measure is not None and measure.away else [])]
         if isinstance(node, exp.Variance | exp.VariancePop):
             measure = self._profiles[self._text(node)]
             return [measure.count, *measure.centred]
@@ -283,6 +318,29 @@ class Output:
         return -math.inf, math.inf
 
 
+def _total_interval(total: Dual, joint: JointEstimate, reach: float) -> AnswerInterval:
+    wide = reach * math.sqrt(joint.widened(reach).variance(total.gradient))
+    return AnswerInterval(
+        total.value, total.value - wide, total.value + wide, math.sqrt(joint.variance(total.gradient))
+    )
+
+
+def _form_ends(
+    least: Form, most: Form, joint: JointEstimate, weights: Sequence[Monomial], reach: float
+) -> tuple[float, float]:
+    """The lower end of a form and the upper end of another, from lower and upper bounds of their sums."""
+    lower, upper = (replace(bound, one_report=joint.one_report).widened(reach) for bound in joint.bounds or ())
+    ends = []
+    for sign, form in ((-1, least), (1, most)):
+        end = 0.0
+        for factor, weight in form:
+            direction = factor * np.eye(len(weights))[weights.index(weight)]
+            bound = upper if factor * sign > 0 else lower
+            end += float(bound.value @ direction) + sign * reach * math.sqrt(bound.variance(direction))
+        ends.append(end)
+    return ends[0], ends[1]
+
+
 def _direction(form: Form, weights: Sequence[Monomial]) -> Floats:
     """A form as factors of the sums of some weights."""
     direction = np.zeros(len(weights))
@@ -302,6 +360,6 @@ def _most(form: Form, totals: Mapping[Monomial, float]) -> float:
     """The largest value of a sum, if everybody had the largest scores."""
     most = 0.0
     for factor, weight in form:
-        scores = [float(np.abs(score.values).max()) for score in weight.private.scores]
+        scores = [max(map(abs, score.ends)) for score in weight.private.scores]
         most += abs(factor) * math.prod(scores) * abs(totals.get(weight, 0.0))
     return most

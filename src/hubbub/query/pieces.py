@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hubbub.core.domain import Categorical, Numeric, Ordinal
+from hubbub.core.domain import Numeric, Ordinal
 from hubbub.core.reports import Array, Floats
 from hubbub.query.codes import code_values
 from hubbub.query.formula import (
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from hubbub.query.schema import PrivateColumn
 
 MOST_PIECES, MOST_TERMS = 64, 24
+LARGEST_SCORE = 1e100
+"""The largest number of a private column that is summed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +77,8 @@ class PieceReader:
     def read(self, call: Tree) -> Pieces:
         """The measure of an aggregate; an error if it cannot be answered.
 
-        Of a column that is known in cells, a quantile has the numbers of the cells; any column can be counted.
+        Of a column that is known in cells, a quantile has the numbers of the cells, and a sum their middles; any column
+        can be counted.
         """
         check_time()
         node, self._counting = call.this, isinstance(call, exp.Count)
@@ -103,9 +106,7 @@ class PieceReader:
             present = score_formula(place, codes < column.values)
             if self._counting:
                 return (Piece(present, (_ONE,)),)
-            if not (self._ordering and isinstance(column.domain, Numeric)):
-                raise refused(node, *_no_number(column))
-            score = CodeScore(place, "its cell", codes, column.domain.edges)
+            score = _cell_score(node, place, column, codes, ordering=self._ordering)
             return (Piece(present, (PieceTerm(1.0, None, PrivateFactor(scores=(score,))),)),)
         if isinstance(node, exp.Neg):
             return tuple(_times(piece, -1.0) for piece in self._read(node.this))
@@ -122,8 +123,10 @@ class PieceReader:
             if isinstance(node, exp.Sub):
                 right = tuple(_times(piece, -1.0) for piece in right)
             return self._met(node.left, right, how)
-        problem = f"{node.key.upper()} of {names[0]}, which is private, together with other columns is not answered"
-        raise refused(node, problem, "known are + - * / and CASE")
+        why = "private, together with other columns" if others else "known in cells,"
+        raise refused(
+            node, f"{node.key.upper()} of {names[0]}, which is {why} is not answered", "known are + - * / and CASE"
+        )
 
     def _met(self, left: Tree, right: Pieces, how: Callable[[Piece, Piece], tuple[PieceTerm, ...]]) -> Pieces:
         met: list[Piece] = []
@@ -165,11 +168,18 @@ class PieceReader:
         return (Piece(formula, (PieceTerm(1.0, None, PrivateFactor(scores=(score,))),)),)
 
 
-def _no_number(column: PrivateColumn) -> tuple[str, str]:
-    if isinstance(column.domain, Categorical):
-        return f"{column.name} is a name, no number", f"ask COUNT(*) ... GROUP BY {column.name}"
-    problem = f"{column.name} is known in cells, not as a number"
-    return problem, f"ask MEDIAN({column.name}), or COUNT(*) ... GROUP BY {column.name}"
+def _cell_score(node: Tree, place: int, column: PrivateColumn, codes: Floats, *, ordering: bool) -> CodeScore:
+    """The numbers of the cells of a column, or their middles."""
+    if not isinstance(column.domain, Numeric):
+        raise refused(node, f"{column.name} is a name, no number", f"ask COUNT(*) ... GROUP BY {column.name}")
+    edges = column.domain.edges
+    if ordering:
+        return CodeScore(place, "its cell", codes, edges)
+    if np.abs(edges).max() > LARGEST_SCORE:
+        raise refused(node, f"{column.name} can be larger than {LARGEST_SCORE:g}", f"ask MEDIAN({column.name})")
+    middles = np.zeros(codes.size)
+    middles[: column.values] = (edges[1:] + edges[:-1]) / 2
+    return CodeScore(place, f'"{column.name}"', middles, away=np.full(codes.size, (edges[1] - edges[0]) / 2))
 
 
 def _public(node: Tree) -> Piece:
@@ -199,6 +209,38 @@ def _term_product(left: PieceTerm, right: PieceTerm) -> PieceTerm:
     return PieceTerm(left.factor * right.factor, public, left.private * right.private)
 
 
+def _away(term: PieceTerm) -> list[PieceTerm]:
+    """How far a term may be from its value at the middles of cells: the products of |m| + h, less those of |m|.
+
+    If only one column is known in cells, that is h times the others.
+    """
+    scores = term.private.scores
+    public = None if term.public is None else exp.Abs(this=exp.paren(term.public.copy()))
+
+    def bound(factor: float, name: str, numbers: Callable[[CodeScore], Floats]) -> PieceTerm:
+        sizes = tuple(CodeScore(score.column, f"{name} {score.name}", numbers(score)) for score in scores)
+        return PieceTerm(factor * abs(term.factor), public, PrivateFactor(term.private.formula, sizes))
+
+    def size(score: CodeScore) -> Floats:
+        return np.abs(score.values)
+
+    in_cells = sum(score.away is not None for score in scores)
+    if in_cells < 2:
+        return [bound(1.0, "half a cell of", lambda s: size(s) if s.away is None else s.away)] * in_cells
+    most = bound(1.0, "the most of", lambda s: size(s) + (0.0 if s.away is None else s.away))
+    return [most, bound(-1.0, "the size of", size)]
+
+
+def _multiple(score: CodeScore, factor: float) -> CodeScore:
+    """The numbers of a column times a factor; cells are numbered from that of the least multiple on."""
+    name = f"{factor!r} * ({score.name})"
+    if score.edges is None:
+        return replace(score, name=name, values=factor * score.values)
+    cells = score.edges.size - 1
+    edges = np.sort(factor * score.edges)
+    return replace(score, name=name, values=score.values if factor > 0 else cells - 1 - score.values, edges=edges)
+
+
 def _inside(pieces: Iterable[Piece], formula: Formula) -> list[Piece]:
     return [replace(piece, formula=both(formula, piece.formula)) for piece in pieces]
 
@@ -210,7 +252,7 @@ def _as_numbers(node: Tree, values: Array) -> Floats:
     except (TypeError, ValueError):
         raise refused(node, f"{node.sql('duckdb')} is no number", "sum, average and order numbers") from None
     known = np.array([value is not None for value in values])
-    if not np.isfinite(numbers[known]).all() or (np.abs(numbers[known]) > 1e100).any():
+    if not np.isfinite(numbers[known]).all() or (np.abs(numbers[known]) > LARGEST_SCORE).any():
         raise refused(node, f"{node.sql('duckdb')} is not finite for every value", "leave such values out by CASE")
     return numbers
 
@@ -240,8 +282,7 @@ class PieceProfile:
                 [1.0, 1.0] if term.public is None else [self._public(term.public).least, self._public(term.public).most]
             )
             for score in term.private.scores:
-                numbers = [float(score.values.min()), float(score.values.max())]
-                ends = [min(a * b for a in ends for b in numbers), max(a * b for a in ends for b in numbers)]
+                ends = [min(a * b for a in ends for b in score.ends), max(a * b for a in ends for b in score.ends)]
             ends = sorted(term.factor * end for end in ends)
             low, high = low + ends[0], high + ends[1]
         return low, high
@@ -264,11 +305,31 @@ class PieceProfile:
             raise refused(tree, problem, "ask QUANTILE_DISC(CASE WHEN ... THEN x END, 0.5)")
         own = PrivateFactor(piece.formula)
         if scores:
-            score = scores[0]
-            return own, replace(score, name=f"{term.factor!r} * ({score.name})", values=term.factor * score.values), ""
+            return own, _multiple(scores[0], term.factor), ""
         assert term.public is not None
         sql = str(term.public.sql("duckdb"))
         return own, None, sql if term.factor == 1 else f"{term.factor!r} * ({sql})"
+
+    @cached_property
+    def away(self) -> Form:
+        """How far the sum of the measure may be from its total, if everybody is as far from their middle as may be."""
+        return self._joined(
+            (piece, tuple(bound for term in piece.terms for bound in _away(term))) for piece in self.pieces
+        )
+
+    @cached_property
+    def farthest(self) -> float:
+        """How far the measure of a person may be from that of the middles of their cells."""
+        return max((sum(map(self._most, map(_away, piece.terms))) for piece in self.pieces), default=0.0)
+
+    def _most(self, bounds: Sequence[PieceTerm]) -> float:
+        """The most that bounds of a term add up to for a person."""
+        most = 0.0
+        for term in bounds:
+            known = None if term.public is None else self._public(term.public.this)
+            factor = 1.0 if known is None else max(abs(known.least), abs(known.most))
+            most += term.factor * factor * math.prod(score.ends[1] for score in term.private.scores)
+        return most
 
     @cached_property
     def count(self) -> Form:

@@ -19,7 +19,7 @@ from hubbub.query.rules.conditions import number
 from hubbub.query.sandbox import check_time
 from hubbub.query.schema import PrivateTable
 from hubbub.query.strata import GroupPart, Strata, Sums, SumsMethod
-from hubbub.query.sums import EVERYBODY, Form
+from hubbub.query.sums import EVERYBODY, Form, JointEstimate
 from hubbub.query.trees import Tree, refused
 
 EDGES, FINER = 48, 12
@@ -69,11 +69,6 @@ class QuantileOutput:
     def forms(self) -> list[Form]:
         """The people whom the quantile is of."""
         return [self.form]
-
-    @property
-    def scored(self) -> bool:
-        """Whether it is of a private column."""
-        return self._score is not None
 
     @property
     def typical(self) -> PrivateFactor:
@@ -190,10 +185,7 @@ class QuantileOutput:
                 if own:
                     people = np.array([strata.strata[place].n for place, _ in group.parts])
                     steps = np.array([part.step[0, 0] for part, _ in own])
-                    joint = replace(method.joint(own), one_report=np.full((1, 1), steps @ people / people.sum()))
-                    spread = reach * math.sqrt(joint.widened(reach).variance(np.ones(1)))
-                    d = float(joint.value[0])
-                    values[edge] = d, d - spread, d + spread
+                    values[edge] = _ends(method.joint(own), np.full((1, 1), steps @ people / people.sum()), reach)[0]
 
     def _try(
         self,
@@ -247,15 +239,18 @@ class QuantileOutput:
                 continue
             steps = np.array([math.sqrt(part.step[0, 0]) * matrix[:, 0] for part, matrix in parts])
             people = np.array([strata.strata[place].n for place in places_of])
-            joint = method.joint(parts)
             one_report = (steps.T * people) @ steps / people.sum()
-            lower, upper = (
-                replace(bound, one_report=one_report).widened(reach) for bound in joint.bounds or (joint, joint)
-            )
-            for place, edge in enumerate(edges):
-                low, high = (reach * math.sqrt(bound.variance(np.eye(len(edges))[place])) for bound in (lower, upper))
-                d = float(joint.value[place])
-                values[edge] = d, min(float(lower.value[place]) - low, d), max(float(upper.value[place]) + high, d)
+            values |= zip(edges, _ends(method.joint(parts), one_report, reach), strict=True)
+
+
+def _ends(joint: JointEstimate, one_report: Floats, reach: float) -> list[tuple[float, float, float]]:
+    """Sums and the ends of their intervals, from their bounds where they have some."""
+    lower, upper = (replace(bound, one_report=one_report).widened(reach) for bound in joint.bounds or (joint, joint))
+    ends = []
+    for value, below, above, own in zip(joint.value, lower.value, upper.value, np.eye(joint.value.size), strict=True):
+        low, high = (reach * math.sqrt(bound.variance(own)) for bound in (lower, upper))
+        ends.append((float(value), min(float(below) - low, float(value)), max(float(above) + high, float(value))))
+    return ends
 
 
 def strata_of(table: PrivateTable, plan: QueryPlan, public: Sequence[str]) -> Strata:

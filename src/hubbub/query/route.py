@@ -161,8 +161,6 @@ def _expected_error(
     """How many numbers are expected to be unknown, and the mean logarithm of the standard errors of the others."""
     logs: list[float] = []
     unknown = 0
-    if isinstance(method, GridMethod) and any(output.scored for _, output in outputs):
-        return len(outputs) * (len(groups) + 1), 0.0  # it is refused
     for strata, output in outputs:
         if isinstance(method, GridMethod) and isinstance(output, Output) and not output.bounded:
             unknown += len(groups) + 1  # for certain, and not only expected

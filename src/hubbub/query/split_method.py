@@ -1,15 +1,16 @@
 """Sums for SC tables, where people report on each column separately: scores are multiplied per person, then summed."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from hubbub.core.reports import Bools, Floats, Ints
 from hubbub.planning.range_bounds import bound_name, boxes_bound
 from hubbub.protocols.ranges.dimension import Scored
-from hubbub.protocols.ranges.split import SC, SplitReports, SplitTable
+from hubbub.protocols.ranges.split import CHUNK, SC, SplitReports, SplitTable
 from hubbub.query.boxes import Box, SignedBoxes, scored_box, selected, ways_to_add
 from hubbub.query.formula import NO_FACTOR, Formula, PrivateFactor
 from hubbub.query.sandbox import check_time
@@ -20,6 +21,8 @@ from hubbub.query.support_counts import report_covariances
 
 MOST_CACHED = 4096
 """How many sums are cached for later queries."""
+MOST_SCORED = 64
+"""For how many sums people are scored at a time."""
 SumsKey = tuple[str, tuple[Monomial, ...], PrivateFactor]
 """The name of a stratum, the weights, and the factor of the part."""
 
@@ -58,6 +61,7 @@ class SplitMethod(SumsMethod[ScoredSums]):
         self._mechanism = mechanism
         self._sizes = [dimension.size for dimension in mechanism.dimensions]
         self._cache: OrderedDict[SumsKey, ScoredSums] = OrderedDict()
+        self._ways: dict[Formula, SignedBoxes] = {}
         self._passes = 0
         people = max(table.level_sizes().values(), default=0)
         # how many people one person stands for; 0: nobody reports by SC
@@ -92,12 +96,15 @@ class SplitMethod(SumsMethod[ScoredSums]):
             reporting = self._reporting(rows, block.rows)
             for place, keys in scored.items():
                 spots = np.flatnonzero(reporting & (block.strata == place))
-                if not spots.size:
-                    continue
-                table, own = self._people(rows, block.rows[spots]), numbers[:, spots]
-                for key, (factors, of_pairs) in keys.items():
-                    scores = {factor: self._scores(table, factor) for factor in {*factors, *of_pairs} - {NO_FACTOR}}
-                    self._add(sums[key], own, factors, of_pairs, scores)
+                for start in range(0, spots.size, CHUNK):
+                    some = spots[start : start + CHUNK]
+                    table, own = self._people(rows, block.rows[some]), numbers[:, some]
+                    for first in range(0, len(keys), MOST_SCORED):
+                        together = list(keys.items())[first : first + MOST_SCORED]
+                        needed = {factor for _, both in together for factor in chain(*both)} - {NO_FACTOR}
+                        scores = self._scores(table, needed)
+                        for key, (factors, of_pairs) in together:
+                            self._add(sums[key], own, factors, of_pairs, scores)
         return sums
 
     def _empty(self, strata: Strata, part: GroupPart) -> ScoredSums:
@@ -143,16 +150,40 @@ class SplitMethod(SumsMethod[ScoredSums]):
             levels[level] = group.reports[np.searchsorted(group.rows, chosen)]
         return SplitTable(self._mechanism, SplitReports(len(chosen), levels))
 
-    def _scores(self, table: SplitTable, factor: PrivateFactor) -> Floats:
-        score = np.zeros(table.reports.n)
-        for sign, box in self._boxes(factor.formula):
-            for rows, part in table.scores(scored_box(box, factor.scores, self._sizes)):
-                check_time()
-                score[rows] += sign * part
-        return score
+    def _scores(self, table: SplitTable, factors: Iterable[PrivateFactor]) -> dict[PrivateFactor, Floats]:
+        """The score of each person for each factor. A range of a column that several factors have is scored once."""
+        boxes = {
+            factor: [(sign, scored_box(box, factor.scores, self._sizes)) for sign, box in self._boxes(factor.formula)]
+            for factor in factors
+        }
+        ranges: list[dict[object, Scored]] = [{} for _ in self._sizes]
+        for _, box in chain(*boxes.values()):
+            for own, part in zip(ranges, box, strict=True):
+                own[_name_of(part)] = part
+        scored: list[dict[object, Floats]] = []
+        for column, own in enumerate(ranges):
+            check_time()
+            covers = [self._mechanism.dimensions[column].decompose(part) for part in own.values()]
+            rows = table.column_scores(column, covers, slice(0, table.reports.n)) if covers else ()
+            scored.append(dict(zip(own, rows, strict=True)))
+        return {
+            factor: np.sum(
+                [
+                    sign * np.prod([own[_name_of(part)] for own, part in zip(scored, box, strict=True)], axis=0)
+                    for sign, box in own_boxes
+                ]
+                or [np.zeros(table.reports.n)],
+                axis=0,
+            )
+            for factor, own_boxes in boxes.items()
+        }
 
     def _boxes(self, formula: Formula) -> SignedBoxes:
-        return min((boxes for _, boxes in ways_to_add(formula, self._sizes)), key=len)
+        if formula not in self._ways:
+            if len(self._ways) >= MOST_CACHED:
+                self._ways.clear()
+            self._ways[formula] = min((boxes for _, boxes in ways_to_add(formula, self._sizes)), key=len)
+        return self._ways[formula]
 
     def predict(self, strata: Strata, parts: Sequence[GroupPart]) -> list[ScoredSums]:
         predicted = []
@@ -232,6 +263,11 @@ class SplitMethod(SumsMethod[ScoredSums]):
             return ["known exactly: no private column decides"]
         boxes = self._boxes(part[1].formula)
         return [f"scores of every person, multiplied over columns, {len(boxes)} box{'es' if len(boxes) > 1 else ''}"]
+
+
+def _name_of(part: Scored) -> object:
+    """What two ranges of a column have in common if they are the same."""
+    return part.tobytes() if isinstance(part, np.ndarray) else part
 
 
 def _largest_step(factors: Sequence[PrivateFactor]) -> Floats:

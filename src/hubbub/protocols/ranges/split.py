@@ -18,8 +18,10 @@ from hubbub.protocols.ranges.hierarchy import cell_oracle, check_records
 from hubbub.protocols.ranges.table import find_measure, read_measures
 from hubbub.random.source import Random
 
-CHUNK = 1 << 16
+CHUNK = 1 << 13
 """How many people are scored at a time: memory does not grow with their number."""
+MOST_PAIRS = 1 << 20
+"""How many pairs of a person and an interval are looked at together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,19 +138,28 @@ class SplitTable:
             rows = slice(start, min(start + CHUNK, self.reports.n))
             score = np.ones(rows.stop - rows.start)
             for column, cover in covers:
-                score *= self._score(column, cover, rows)
+                score *= self.column_scores(column, [cover], rows)[0]
             yield rows, score
 
-    def _score(self, column: int, cover: Cover, rows: slice) -> Floats:
-        """The score of each person for the range of one dimension."""
-        score = np.full(rows.stop - rows.start, float(cover[0][1].sum()))
-        for depth, (nodes, weights) in enumerate(cover):
-            if depth and nodes.size:
+    def column_scores(self, column: int, covers: Sequence[Cover], rows: slice) -> Floats:
+        """The score of some people (columns) for each of some ranges of one dimension (rows)."""
+        scores = np.repeat([[float(cover[0][1].sum())] for cover in covers], rows.stop - rows.start, axis=1)
+        for depth in range(1, self.mechanism.dimensions[column].levels):
+            nodes = np.unique(np.concatenate([cover[depth][0] for cover in covers]))
+            if nodes.size:
+                weights = np.zeros((len(covers), nodes.size))
+                for row, cover in zip(weights, covers, strict=True):
+                    row[np.searchsorted(nodes, cover[depth][0])] = cover[depth][1]
                 oracle = self.mechanism.oracle((column, depth))
                 moments = oracle.moments()
-                supported = _supported(oracle, self.reports.levels[column, depth][rows], nodes)
-                score += (supported - moments.false_mean) @ weights / (moments.true_mean - moments.false_mean)
-        return score
+                weights /= moments.true_mean - moments.false_mean
+                some = max(MOST_PAIRS // nodes.size, 1)
+                for start in range(0, scores.shape[1], some):
+                    piece = slice(start, min(start + some, scores.shape[1]))
+                    own = slice(rows.start + piece.start, rows.start + piece.stop)
+                    supported = _supported(oracle, self.reports.levels[column, depth][own], nodes)
+                    scores[:, piece] += weights @ (supported - moments.false_mean).T
+        return scores
 
 
 def _supported(oracle: FrequencyOracle, reports: Reports, nodes: Ints) -> Floats:
