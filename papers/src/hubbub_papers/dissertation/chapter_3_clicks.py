@@ -98,7 +98,7 @@ def _squared_error(items: ItemCounts) -> float:
 @reproduction(
     "wang-2021-analyzing-figure-3.3",
     title="Average squared error on the 30 most frequent values, varying eps",
-    repeats=1,
+    repeats=3,
     needs=("retail",),
 )
 def figure_3_3(context: Context) -> Reproduced:
@@ -141,7 +141,7 @@ def _positives(items: ItemCounts) -> tuple[int, int]:
 @reproduction(
     "wang-2021-analyzing-figure-3.4",
     title="Number of true positives by the significance threshold, varying eps",
-    repeats=1,
+    repeats=3,
     needs=("retail",),
 )
 def figure_3_4(context: Context) -> Reproduced:

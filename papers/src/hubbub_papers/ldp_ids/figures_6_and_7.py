@@ -197,7 +197,7 @@ def _by_definition() -> list[Cell]:
     return cells
 
 
-@reproduction("ren-2022-ldpids-table-2", title="Communication bits per device and step", repeats=1, needs=NEEDS)
+@reproduction("ren-2022-ldpids-table-2", title="Communication bits per device and step", repeats=3, needs=NEEDS)
 def table_2(context: Context, steps: int = STEPS) -> Reproduced:
     """The bits of the reports, and one bit from the server to every device that it asks for an extra report."""
     sources = [

@@ -158,7 +158,7 @@ SEARCH = 0.2
 Places = Mapping[str, Mapping[float, Place]]  # by panel, then by what changes
 
 
-@reproduction("ren-2022-ldpids-figure-10", title="MRE of means, eps = 1, w = 20", repeats=1, needs=("flights3m",))
+@reproduction("ren-2022-ldpids-figure-10", title="MRE of means, eps = 1, w = 20", repeats=3, needs=("flights3m",))
 def figure_10(context: Context, steps: int = STEPS_10, real_steps: int = REAL_STEPS) -> Reproduced:
     """LNS-Con and Sin-Con by their speed, and minutes late by eps and w, the threshold searched privately."""
 
