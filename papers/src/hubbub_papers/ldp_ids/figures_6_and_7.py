@@ -235,7 +235,7 @@ def bits_claims(runs: Runs) -> list[Claim]:
             for (source, setting), row in PRINTED.items()
         }
         worst = max(deviations, key=lambda place: abs(deviations[place]))
-        note = f"{worst[0]} {worst[1]}, of nine printed; the bound is ours"
+        note = f"{worst[0]} {worst[1]}, of nine printed"
         statement = f"{method}: the bits furthest from the printed ones are off by"
         claims.append(Claim(statement, abs(deviations[worst]), below=0.1, note=note))
     return claims
