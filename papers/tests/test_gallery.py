@@ -3,6 +3,8 @@
 import json
 import math
 import re
+import signal
+import subprocess
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -56,6 +58,17 @@ def test_less_time_means_fewer_runs_and_then_fewer_people(monkeypatch: pytest.Mo
 
 def costs_of(fixed: float, each: float, runs: int, scale: float) -> float:
     return Cost(fixed, each, False).seconds(runs, scale)
+
+
+def test_the_next_call_runs_more_of_it_or_less_of_what_took_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    item = replace(REPRODUCTIONS[FIGURE], repeats=10)
+    monkeypatch.setattr(budget, "costs", lambda: {item.name: Cost(2.0, 10.0, False)})
+    assert budget._next_setting(item, None, 17.0) == (3, 0.5)
+    assert budget._next_setting(item, replace(CLAIMED, repeats=3, scale=0.05), 17.0) == (3, 0.5)
+    assert budget._next_setting(item, replace(CLAIMED, repeats=3, scale=0.4), 17.0) == (0, 0.5)
+    too_long = replace(CLAIMED, repeats=8, scale=1.0, failure=budget._TOO_LONG)
+    assert budget._next_setting(item, too_long, 102.0) == (3, 0.25)
+    assert budget._next_setting(item, replace(too_long, failure="wrong"), 102.0) == (10, 1.0)
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -157,6 +170,7 @@ def test_two_small_ones_are_run_once_and_a_failure_is_run_again(tmp_path: Path) 
     ("does", "hours", "why"),
     [
         ("exec sleep 60", 0.3 / 3600, "stopped: it"),
+        ("ulimit -S -t 1; while :; do :; done", 0.5, "stopped: it"),
         ("echo went; echo wrong >&2; exit 3", 0.1, "wrong"),
         ("exit 3", 0.1, "ended"),
     ],
@@ -168,9 +182,20 @@ def test_what_is_not_done_in_time_or_fails_is_said(
     program.write_text(f"#!/bin/sh\n{does}\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    there = run_all([TABLE], tmp_path / "out", hours=hours, workers=1)
+    CLAIMED.save(tmp_path / "out")
+    there = run_all([TABLE, FIGURE], tmp_path / "out", hours=hours, workers=1)
     assert there[TABLE].failure.startswith(why)
     assert not there[TABLE].whole
+    assert not there[FIGURE].failure  # what was run with fewer people stays
+
+
+def test_a_run_is_limited_in_computing_and_not_by_the_clock(tmp_path: Path) -> None:
+    begins = [sys.executable, "-m", "hubbub_papers.records"]
+    slow = subprocess.run([*begins, "wang-2021-analyzing-figure-3.2", str(tmp_path), "10", "1", "1", "1"], check=False)
+    assert slow.returncode == -signal.SIGXCPU
+    assert not read(tmp_path)
+    subprocess.run([*begins, TABLE, str(tmp_path), "1", "1", "1", "60"], check=True)
+    assert set(read(tmp_path)) == {TABLE}
 
 
 def test_expected_times_are_of_reproductions_and_in_words() -> None:

@@ -169,9 +169,37 @@ def test_a_claim_says_whether_it_holds_and_what_the_paper_prints():
     assert Claim("a", 0.5, below=1).cell().note == "holds (below 1)"
     assert Claim("a", 2.0, below=1).cell().note == "does not hold here (below 1)"
     assert Claim("a", math.nan, below=1).cell().note == "does not hold here (below 1)"
-    assert Claim("a", 0.5, paper=0.4, above=0.3, below=0.6, note="n").cell().note == "holds (above 0.3, below 0.6); n"
+    assert Claim("a", 0.5, paper=0.4, above=0.3, below=0.6).cell().note.startswith("holds (above 0.3, below 0.6)")
     assert Claim("a", 0.5, below=1).cell().paper is None
     assert Claim("a", 0.5, paper="about half", above=0.4, below=0.6).cell().paper == "about half"
+
+
+@pytest.mark.parametrize(
+    ("paper", "above", "below", "whose"),
+    [
+        (None, 1.0, math.inf, ""),
+        (None, -math.inf, 1 + 1e-9, ""),
+        (None, 0.8, 1.25, "the bounds are ours"),
+        ("similar", 0.8, 1.25, "the bounds are ours"),
+        ("worse", 1.0, math.inf, ""),
+        (2.5, -math.inf, 2.5, ""),
+        (0.9, 0.8, math.inf, "the bound is ours"),
+        (4, 3.5, 4.5, ""),
+        ("over 60%", 0.6, math.inf, ""),
+        ("over 60%", 0.5, math.inf, "the bound is ours"),
+        ("10%-30%", 0.1, 0.3, ""),
+        ("at least 2 orders of magnitude", 100.0, math.inf, ""),
+        ("two magnitudes", 10.0, math.inf, "the bound is ours"),
+        ("one to two magnitudes better", 10.0, 100.0, ""),
+        ("10^3 to 10^4", 1e3, math.inf, ""),
+        ("about 3", 1.0, math.inf, "the bound is ours"),
+    ],
+)
+def test_a_claim_says_that_its_bounds_are_ours_where_the_print_does_not_have_them(
+    paper: float | str | None, above: float, below: float, whose: str
+) -> None:
+    note = Claim("a", 1.0, paper, above, below, "n").cell().note
+    assert note.split("; ")[1:] == ["n", *filter(None, [whose])]
 
 
 def test_a_claim_within_its_noise_decides_nothing():

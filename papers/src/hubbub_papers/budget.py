@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,8 +24,10 @@ from hubbub_papers.result import FEWEST_RUNS
 LEAST_SCALE = 0.002
 UNKNOWN = Cost(60.0, 60.0, False)
 """What a reproduction is taken to cost that was never run."""
-_PATIENCE = 4.0  # a run may take so many times of what it was expected to take
-_LEAST_WAIT = 120.0
+_PATIENCE = 4.0  # a run may take so many times the computing time that it was expected to take
+_LEAST_SECONDS = 120
+_ENOUGH_MORE = 1.5  # a record is replaced by one of so many times the runs and people
+_TOLD = 60.0  # after so many seconds of runs, the next is expected to get the share of a core that they got
 
 
 def share(wanted: Sequence[float], total: float) -> float:
@@ -48,6 +51,9 @@ def setting(reproduction: Reproduction, seconds: float) -> tuple[int, float]:
     return runs, float(f"{min(1.0, max(affordable / runs, LEAST_SCALE)):.2g}")
 
 
+_TOO_LONG = "stopped: it took longer than its part of the budget"
+
+
 @dataclass
 class _Running:
     """A reproduction that runs in a process of its own, whose errors go to a file until it has ended."""
@@ -55,6 +61,7 @@ class _Running:
     record: Record
     process: subprocess.Popen[bytes]
     errors: IO[bytes]
+    begun: float
     ends: float
 
     def outcome(self, now: float) -> str | None:
@@ -64,7 +71,9 @@ class _Running:
             return None
         if code is None:
             self.stop()
-            return "stopped: it took longer than its part of the budget"
+            return _TOO_LONG
+        if code == -getattr(signal, "SIGXCPU", math.inf):
+            return _TOO_LONG
         self.errors.seek(0)
         lines = self.errors.read().decode(errors="replace").strip().splitlines()
         return "" if code == 0 else (lines[-1] if lines else f"ended with code {code}")
@@ -88,32 +97,43 @@ def run_all(
 ) -> dict[str, Record]:
     """Run reproductions, several at once and the quick ones first, and return the records of the folder.
 
-    What has a record in the folder is not run again, unless `afresh`. With `hours`, each runs at a size at which all
-    are expected to be done in time; what is not is ended, and begun again by the next call. Without, each runs in full.
+    With `hours`, each runs at a size at which all are expected to be done in time; what is not is ended. Without, each
+    runs in full. The next call goes on: with what was not run, then with what has time for more runs or more people
+    than in the record that the folder has of it; all is run again if `afresh`.
+    On a busy machine, runs are chosen by the part of a core that those before them got.
     Records of runs in full are copied to the folder `keep`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    there = {} if afresh else {name: record for name, record in read(folder).items() if not record.failure}
-    wants = {name: _wanted(REPRODUCTIONS[name]) for name in names if name not in there}
-    waiting = sorted(wants, key=wants.__getitem__)
+    there = {} if afresh else read(folder)
+    wants = {name: _wanted(REPRODUCTIONS[name]) for name in names if name not in there or not there[name].whole}
+    waiting = sorted(wants, key=lambda name: (name in there and not there[name].failure, wants[name]))
     begun, running, done = time.monotonic(), list[_Running](), 0
+    waited, before = 0.0, _computed()  # seconds of the clock that runs took until now, and of computing before them
     last = begun + hours * 3600 if hours is not None else math.inf
     try:
         while waiting or running:
             now = time.monotonic()
             while waiting and len(running) < workers and now < last:
-                cap = _cap(waiting, running, wants, (last - now) * workers)
-                running.append(_start(waiting.pop(0), folder, cap, now, last, seed, workers))
+                got = min((_computed() - before) / waited, 1.0) if waited > _TOLD else 1.0
+                cap = _cap(waiting, running, wants, (last - now) * workers * got)
+                name = waiting.pop(0)
+                repeats, scale = _next_setting(REPRODUCTIONS[name], there.get(name), cap)
+                if repeats:
+                    limit = _PATIENCE * cap if hours is not None else 0.0
+                    record = _record(name, repeats, scale, seed)
+                    running.append(_start(record, folder, limit, now, last, workers))
+                else:
+                    done += 1
             for one in tuple(running):
                 failure = one.outcome(now)
                 if failure is not None:
                     running.remove(one)
                     one.errors.close()
-                    if failure:  # a run that did not fail has saved its record
-                        replace(one.record, failure=failure).save(folder)
-                    elif keep is not None and one.record.whole:
+                    if failure and (one.record.name not in there or there[one.record.name].failure):
+                        replace(one.record, failure=failure).save(folder)  # one that did not fail has saved its record
+                    if not failure and keep is not None and one.record.whole:
                         read(folder)[one.record.name].save(keep)
-                    done += 1
+                    waited, done = waited + now - one.begun, done + 1
             if now >= last and not running:
                 break
             if progress is not None:
@@ -128,6 +148,12 @@ def run_all(
     return read(folder)
 
 
+def _computed() -> float:
+    """The computing time of all processes that were started here and have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 def _wanted(reproduction: Reproduction) -> float:
     """The time that a reproduction would take in full."""
     return costs().get(reproduction.name, UNKNOWN).seconds(reproduction.repeats)
@@ -138,15 +164,29 @@ def _cap(waiting: Sequence[str], running: Sequence[_Running], wants: Mapping[str
     return share([wants[name] for name in waiting] + [wants[one.record.name] for one in running], total)
 
 
-def _start(name: str, folder: Path, cap: float, now: float, last: float, seed: int, workers: int) -> _Running:
-    reproduction = REPRODUCTIONS[name]
-    repeats, scale = setting(reproduction, cap)
-    limit = now + max(_LEAST_WAIT, _PATIENCE * cap) if last < math.inf else math.inf
+def _next_setting(reproduction: Reproduction, before: Record | None, seconds: float) -> tuple[int, float]:
+    """The runs and the scale that fit into a time: less than what took too long before, or no runs if no more fit."""
+    repeats, scale = setting(reproduction, seconds)
+    if before is None:
+        return repeats, scale
+    if before.failure == _TOO_LONG:
+        return min(repeats, before.repeats, FEWEST_RUNS), min(scale, max(before.scale / _PATIENCE, LEAST_SCALE))
+    more = before.failure or repeats * scale > _ENOUGH_MORE * before.repeats * before.scale
+    return (repeats, scale) if more else (0, scale)
+
+
+def _record(name: str, repeats: int, scale: float, seed: int) -> Record:
+    today = datetime.now(UTC).date().isoformat()
+    return Record(name, REPRODUCTIONS[name].title, today, __version__, repeats, scale, seed)
+
+
+def _start(record: Record, folder: Path, limit: float, now: float, last: float, workers: int) -> _Running:
+    """Begin a run that may take `limit` seconds of computing; as many as it needs, if that is 0."""
     threads = str(max(1, (os.cpu_count() or 1) // workers))
     environment = {**os.environ, "NUMBA_NUM_THREADS": threads, "OMP_NUM_THREADS": threads, "MPLBACKEND": "agg"}
     errors = tempfile.TemporaryFile()  # noqa: SIM115
-    command = [sys.executable, "-m", "hubbub_papers.records", name, str(folder), str(repeats), str(scale), str(seed)]
+    seconds = math.ceil(max(_LEAST_SECONDS, limit)) if limit else 0
+    asked = (record.name, folder, record.repeats, record.scale, record.seed, seconds)
+    command = [sys.executable, "-m", "hubbub_papers.records", *map(str, asked)]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=errors)
-    today = datetime.now(UTC).date().isoformat()
-    record = Record(name, reproduction.title, today, __version__, repeats, scale, seed)
-    return _Running(record, process, errors, min(limit, last))
+    return _Running(record, process, errors, now, last)

@@ -19,7 +19,8 @@ from hubbub_papers.result import VERDICTS, Cell, ClaimCell, remarks_of
 KINDS = {"holds": "holds", "fails": "does not hold", "open": "not decided"}
 """What a claim can come to, as a class of the page and in words."""
 _FEW_NUMBERS = 14  # a longer table of numbers is closed at first
-_INCH = 62  # pixels of the page for an inch of a figure that fits into it
+_CLOSE = 0.05  # the share by which a printed number may differ from ours without being marked
+_INCH = 90  # pixels of the page for an inch of a figure that fits into it
 
 
 def write(folder: Path, names: Sequence[str] = ()) -> Path:
@@ -44,8 +45,12 @@ def page(known: Mapping[str, Reproduction], records: Mapping[str, Record], drawn
     papers = {paper: [name for name, item in known.items() if item.paper == paper] for paper in PAPERS}
     papers = {paper: names for paper, names in papers.items() if names}
     claims = [(records[name], cell) for name in known if name in records for cell in records[name].claims]
-    parts = [_overview(papers, records), _every_claim(claims)]
+    parts = [_overview(papers, records), _index(papers, known, records), _every_claim(claims)]
     parts += [_paper(paper, names, known, records, drawn) for paper, names in papers.items()]
+    counts = Counter(kind_of(cell) for _, cell in claims)
+    verdicts = (
+        f"Of {len(claims)} claims {counts['holds']} hold, {counts['fails']} do not, {counts['open']} are not decided."
+    )
     days = sorted(record.day for record in records.values())
     run = f"Run on {' to '.join(sorted({days[0], days[-1]}))}" if days else "Nothing was run yet"
     return f"""<!doctype html>
@@ -58,7 +63,7 @@ def page(known: Mapping[str, Reproduction], records: Mapping[str, Record], drawn
 <header>
 <h1>The papers, reproduced</h1>
 <p class="lead">{len(known)} tables and figures of {len(papers)} papers on local differential privacy, computed anew \
-by <i>hubbub</i>: our numbers next to the printed ones, and a verdict on {len(claims)} claims.</p>
+by <i>hubbub</i>: our numbers next to the printed ones. {verdicts}</p>
 <p class="muted">{run}, by hubbub {escape(__version__)}. Each part names the command that makes it again.</p>
 </header>
 <main>
@@ -85,14 +90,16 @@ def _overview(papers: Mapping[Paper, Sequence[str]], records: Mapping[str, Recor
         here = [records[name] for name in names if name in records]
         counts = Counter(kind_of(cell) for record in here for cell in record.claims)
         counts |= Counter(run=sum(not record.failure for record in here), all=len(names))
-        counts["printed"] = sum(len(list(compared(record))) for record in here)
+        shares = [share for record in here for _, share in compared(record)]
+        counts |= Counter(printed=len(shares), close=sum(abs(share) <= _CLOSE for share in shares))
         sums += counts
         label = f'<a href="#{paper.name}">{escape(sources()[paper.key].label)}</a>'
         rows.append(f"<tr><th>{label}{_bar(counts)}</th>{_counts(counts)}</tr>\n")
     heads = "".join(f'<th class="number {kind}">{word}</th>' for kind, word in KINDS.items())
     return f"""<h2>All in one table</h2>
 <div class="scroll"><table>
-<thead><tr><th>paper</th><th class="number">parts run</th><th class="number">printed numbers</th>{heads}</tr></thead>
+<thead><tr><th>paper</th>{heads}<th class="number">printed numbers</th>\
+<th class="number">within {_CLOSE:.0%}</th><th class="number">parts run</th></tr></thead>
 <tbody>
 {"".join(rows)}</tbody>
 <tfoot><tr><th>all</th>{_counts(sums)}</tr></tfoot>
@@ -104,7 +111,7 @@ is <b>not decided</b>. What was run with fewer people than the paper has is mark
 
 
 def _counts(counts: Counter[str]) -> str:
-    values = [f"{counts['run']} of {counts['all']}", counts["printed"], *(counts[kind] for kind in KINDS)]
+    values = [*(counts[key] for key in (*KINDS, "printed", "close")), f"{counts['run']} of {counts['all']}"]
     return "".join(f'<td class="number">{value}</td>' for value in values)
 
 
@@ -121,6 +128,29 @@ def compared(record: Record) -> Iterator[tuple[Cell, float]]:
             yield cell, off / abs(cell.paper) if cell.paper else (0.0 if off == 0 else math.inf)
 
 
+def _index(
+    papers: Mapping[Paper, Sequence[str]], known: Mapping[str, Reproduction], records: Mapping[str, Record]
+) -> str:
+    """Every part by paper, each with the verdicts on its claims as a bar."""
+    parts = []
+    for paper, names in papers.items():
+        items = []
+        for name in names:
+            record = records.get(name)
+            bar = _bar(Counter(map(kind_of, record.claims))) if record and record.claims else ""
+            never = "" if _came(record) else " class=never"
+            title = f'title="{escape(known[name].title)}"'
+            items.append(f'<li{never}><a href="#{name}" {title}>{escape(_short(name))}{bar}</a></li>')
+        head = f'<a href="#{paper.name}">{escape(sources()[paper.key].label)}</a>'
+        parts.append(f'<section><h3>{head}</h3><ul class="contents">{"".join(items)}</ul></section>\n')
+    legend = ", ".join(f'<span class="{kind}"><b>{word}</b></span>' for kind, word in KINDS.items())
+    return f"""<h2>Index</h2>
+<p class="muted">The bar of a part shows its claims: {legend}. What was not run is dashed.</p>
+<div class="index">
+{"".join(parts)}</div>
+"""
+
+
 def _every_claim(claims: Sequence[tuple[Record, ClaimCell]]) -> str:
     counts = Counter(kind_of(cell) for _, cell in claims)
     buttons = [("all", f"all {len(claims)}"), *((kind, f"{word} {counts[kind]}") for kind, word in KINDS.items())]
@@ -133,7 +163,7 @@ def _every_claim(claims: Sequence[tuple[Record, ClaimCell]]) -> str:
 <section class="every">
 <fieldset class="filter"><legend class="muted">Show</legend>{radios}</fieldset>
 <div class="scroll"><table class="claims">
-<thead><tr><th>claim</th><th>ours, two standard errors</th><th>print</th><th>verdict</th><th>where</th></tr></thead>
+<thead><tr><th>claim</th><th>ours ± two standard errors</th><th>print</th><th>verdict</th><th>where</th></tr></thead>
 <tbody>
 {rows}</tbody>
 </table></div>
@@ -159,9 +189,19 @@ def _claim(cell: ClaimCell, last: str = "", notes: str = "") -> str:
     said = "" if cell.paper is None else escape(cell.paper if isinstance(cell.paper, str) else f"{cell.paper:g}")
     return (
         f'<tr class="{kind}"><th>{escape(cell.row)}{notes}</th><td>{_strip(cell)}'
-        f'<span class="muted">{cell.ours:.4g}{error}</span></td><td>{said}</td>'
+        f'{cell.ours:.4g}{error}<br><span class="muted">{_bounds(cell)}</span></td><td>{said}</td>'
         f'<td><span class="verdict">{KINDS[kind]}</span></td>{where}</tr>\n'
     )
+
+
+def _bounds(cell: ClaimCell) -> str:
+    """Where a claim holds, in words."""
+    low, high = f"{cell.above:.4g}", f"{cell.below:.4g}"
+    if math.isinf(cell.above):
+        return f"holds if below {high}"
+    if math.isinf(cell.below):
+        return f"holds if above {low}"
+    return f"holds at {low}" if low == high else f"holds from {low} to {high}"
 
 
 def _strip(cell: ClaimCell) -> str:
@@ -199,15 +239,10 @@ def _paper(
     drawn: Collection[str],
 ) -> str:
     source = sources()[paper.key]
-    contents = "".join(
-        f'<li{"" if _came(records.get(name)) else " class=never"}><a href="#{name}">{escape(_short(name))}</a></li>'
-        for name in names
-    )
     articles = "".join(_article(known[name], records.get(name), name in drawn) for name in names)
     return f"""<h2 id="{paper.name}">{escape(source.fields["title"])}</h2>
 <p>{_linked(source)}</p>
 <details><summary>BibTeX</summary><pre>{escape(source.bibtex)}</pre></details>
-<ul class="contents">{contents}</ul>
 {articles}"""
 
 
@@ -241,7 +276,7 @@ def _article(item: Reproduction, record: Record | None, drawn: bool) -> str:
     body = [_figure(item, record, drawn)]
     if record.claims:
         rows = "".join(_claim(cell, notes=_own(remarks[cell][1:], footnotes)) for cell in record.claims)
-        heads = "<th>claim</th><th>ours, two standard errors</th><th>print</th><th>verdict</th>"
+        heads = "<th>claim</th><th>ours ± two standard errors</th><th>print</th><th>verdict</th>"
         body.append(
             f'<h4>Claims</h4><div class="scroll"><table class="claims"><thead><tr>{heads}</tr></thead>'
             f"<tbody>\n{rows}</tbody></table></div>"
@@ -270,7 +305,7 @@ def _figure(item: Reproduction, record: Record, drawn: bool) -> str:
     if not drawn:
         return '<p class="muted">The figure is drawn where the command is run: the kept record holds numbers alone.</p>'
     width, height = (round(_INCH * side) for side in record.size)
-    sizes = f"--widest:{max(width, 480)}px;--least:{round(width * 0.62)}px"
+    sizes = f"--widest:{max(width, 480)}px;--least:{round(width * 0.45)}px"
     return (
         f'<figure class="plot scroll" style="{sizes}"><img loading="lazy" src="{item.name}.svg" width="{width}" '
         f'height="{height}" alt="{escape(item.title)}"></figure>'
@@ -295,7 +330,7 @@ def _numbers(record: Record, remarks: Mapping[Cell, Sequence[str]], footnotes: S
     for cell in cells:
         share = off.get(id(cell))
         differs = "" if share is None else f"{100 * share:+.2g}%" if math.isfinite(share) else "–"
-        far = " far" if share is not None and abs(share) > 0.05 else ""
+        far = " far" if share is not None and abs(share) > _CLOSE else ""
         printed = "" if cell.paper is None else cell.paper if isinstance(cell.paper, str) else f"{cell.paper:.6g}"
         rows.append(
             f"<tr><th>{escape(cell.row)}</th><td>{escape(cell.column)}{_own(remarks[cell], footnotes)}</td>"

@@ -202,5 +202,10 @@ def run(name: str, folder: Path, *, repeats: int, scale: float, seed: int) -> Re
 if __name__ == "__main__":  # one reproduction in a process of its own, which the gallery may end
     import hubbub_papers.catalogue  # noqa: F401
 
-    _name, _folder, _repeats, _scale, _seed = sys.argv[1:]
+    _name, _folder, _repeats, _scale, _seed, _seconds = sys.argv[1:]
+    if int(_seconds):  # of computing: on a busy machine a run that is not slow may take long
+        import resource
+
+        _last = int(_seconds) + math.ceil(time.process_time())
+        resource.setrlimit(resource.RLIMIT_CPU, (_last, _last + 5))
     run(_name, Path(_folder), repeats=int(_repeats), scale=float(_scale), seed=int(_seed))

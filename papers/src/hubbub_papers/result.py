@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -151,6 +152,20 @@ def remarks_of(cells: Sequence[Cell]) -> tuple[dict[Cell, list[str]], list[str]]
     return remarks, [remark for remark, times in uses.items() if times > 1 and len(remark) > _SHORT_REMARK]
 
 
+_ALIKE = 2e-3  # what computed numbers of exact statements may differ by
+_WORDS = {"half": 0.5, "most": 0.5, "twice": 2.0, "order": 10.0, "one to two magnitudes": 10.0, "two magnitudes": 100.0}
+
+
+def _told(words: str) -> list[float]:
+    """The numbers that are printed in words, such as 0.6 and 100 in "over 60%" and "2 orders of magnitude"."""
+    powers = re.findall(r"(\d) orders", words)
+    plain = re.findall(r"(?<![\w^.])(\d+(?:\.\d+)?)(%?)(?! orders)", words)
+    numbers = [float(number) / (100 if percent else 1) for number, percent in plain] + [10.0 ** int(k) for k in powers]
+    if not powers:
+        numbers += [number for word, number in _WORDS.items() if word in words]
+    return [*numbers, *(10.0 ** int(power) for power in re.findall(r"10\^(\d)", words))]
+
+
 VERDICTS = ("holds", "does not hold here", "too close to call")
 FEWEST_RUNS = 3
 """With fewer runs no standard error is stated."""
@@ -183,6 +198,15 @@ class Claim:
     below: float = math.inf
     note: str = ""
 
+    @property
+    def bounds_are_told(self) -> bool:
+        """Whether the bounds are the paper's: its number or one of its words; or, where it prints none, 0 or 1."""
+        told = _told(str(self.paper or "")) if isinstance(self.paper, str | None) else [float(self.paper)]
+        ends = [bound for bound in (self.above, self.below) if math.isfinite(bound)]
+        if self.below - self.above == 1 and self.above + 0.5 in told:  # a whole number
+            return True
+        return all(any(abs(bound - number) <= _ALIKE * max(1, number) for number in told or (0, 1)) for bound in ends)
+
     def cell(self, error: float | None = 0.0) -> ClaimCell:
         """The verdict as a cell; the error is None where it is not known, and 0 where our number is exact."""
         place = (self.statement, "claim", self.paper, float(self.ours))
@@ -194,6 +218,8 @@ class Claim:
             remarks.append(f"standard error {error:.2g}")
         if self.note:
             remarks.append(self.note)
+        if not self.bounds_are_told:
+            remarks.append("the bounds are ours" if ", " in bounds else "the bound is ours")
         return ClaimCell(*place, "; ".join(remarks), self.above, self.below, error)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import prod
 
 import numpy as np
@@ -88,19 +88,22 @@ def sum_variance(noise: Noise, cells: int, share: float) -> float:
 
 @dataclass(frozen=True)
 class _Sharing:
-    """Attributes that several tables share, and the weight of each table in their common marginal."""
+    """Tables that have some attributes in common: their cells, and the weight of each table in the common marginal.
 
-    common: Attributes
-    weights: Mapping[Attributes, float]
+    `places` are the cells' positions in all tables put together, and `sums` says to which sum each belongs: that of its
+    table and its values of the common attributes. Each sum of a table has `alone` cells.
+    """
 
-    def agree(self, tables: dict[Attributes, Floats]) -> None:
-        marginals = {view: project(tables[view], view, self.common) for view in self.weights}
-        mean = np.sum([weight * marginals[view] for view, weight in self.weights.items()], axis=0)
-        for view in self.weights:
-            change = mean - marginals[view]
-            alone = tables[view].size // change.size
-            axes = tuple(axis for axis, column in enumerate(view) if column not in self.common)
-            tables[view] = tables[view] + np.expand_dims(change / alone, axes)
+    places: Ints
+    sums: Ints
+    weights: Floats
+    alone: Floats
+
+    def agree(self, shares: Floats) -> None:
+        """Change the cells, in place, such that the common marginal is the same in every table."""
+        marginals = np.bincount(self.sums, shares[self.places]).reshape(len(self.weights), -1)
+        change = (self.weights @ marginals - marginals) / self.alone[:, None]
+        shares[self.places] += change.ravel()[self.sums]
 
 
 class MarginalAgreement:
@@ -118,25 +121,31 @@ class MarginalAgreement:
 
     def __init__(self, noises: Mapping[Attributes, Noise], sizes: Sequence[int]) -> None:
         self._sizes = check_sizes(sizes)
-        self._steps = []
-        for common in intersections(list(noises)):
-            precise = {}
-            for view, noise in noises.items():
-                if set(common) <= set(view):
-                    cells = prod(self._sizes[column] for column in common)
-                    alone = prod(self._sizes[column] for column in view) // cells
-                    precise[view] = 1 / max(sum_variance(noise, alone, 1 / cells), 1e-300)
-            if len(precise) > 1:
-                total = sum(precise.values())
-                weights = {view: precision / total for view, precision in precise.items()}
-                self._steps.append(_Sharing(common, weights))
+        self._shapes = {view: tuple(self._sizes[column] for column in view) for view in noises}
+        ends = np.cumsum([0, *map(prod, self._shapes.values())]).tolist()
+        self._parts = {view: slice(*part) for view, part in zip(noises, pairwise(ends), strict=True)}
+        steps = (self._sharing(common, noises) for common in intersections(list(noises)))
+        self._steps = [step for step in steps if len(step.weights) > 1]
+
+    def _sharing(self, common: Attributes, noises: Mapping[Attributes, Noise]) -> _Sharing:
+        views = [view for view in noises if set(common) <= set(view)]
+        cells = prod(self._sizes[column] for column in common)
+        alone = [prod(self._shapes[view]) // cells for view in views]
+        variances = [sum_variance(noises[view], size, 1 / cells) for view, size in zip(views, alone, strict=True)]
+        precise = 1 / np.maximum(variances, 1e-300)
+        places, sums = [], []
+        for number, view in enumerate(views):
+            held = [self._sizes[column] if column in common else 1 for column in view]
+            own = np.broadcast_to(np.arange(cells).reshape(held), self._shapes[view])
+            places.append(np.arange(self._parts[view].start, self._parts[view].stop))
+            sums.append(number * cells + own.ravel())
+        return _Sharing(
+            np.concatenate(places), np.concatenate(sums), precise / precise.sum(), np.array(alone, dtype=np.float64)
+        )
 
     def linear(self, tables: Tables) -> dict[Attributes, Floats]:
         """Tables that agree, unbiased if the input is. Each input table must sum to 1."""
-        result = dict(tables)
-        for step in self._steps:
-            step.agree(result)
-        return result
+        return self._apart(self._agreed(self._together(tables)))
 
     def positive(self, tables: Tables) -> dict[Attributes, Floats]:
         """Tables that agree and have no share below 0.
@@ -144,15 +153,27 @@ class MarginalAgreement:
         Alternately, each table is projected onto the simplex and all are made to agree. At the end, all are mixed with
         just enough of the uniform distribution to raise the lowest cell to 0: uniform tables agree too.
         """
-        result = self.linear(tables)
+        shares = self._agreed(self._together(tables))
         for _ in range(ROUNDS):
-            if min(table.min() for table in result.values()) >= -SMALL:
+            if shares.min() >= -SMALL:
                 break
-            result = self.linear(
-                {view: project_simplex(table.ravel()).reshape(table.shape) for view, table in result.items()}
-            )
-        part = max(_uniform_part(table) for table in result.values())
-        return {view: np.maximum((1 - part) * table + part / table.size, 0.0) for view, table in result.items()}
+            for part in self._parts.values():
+                shares[part] = project_simplex(shares[part])
+            shares = self._agreed(shares)
+        result = self._apart(shares)
+        uniform = max(_uniform_part(table) for table in result.values())
+        return {view: np.maximum((1 - uniform) * table + uniform / table.size, 0.0) for view, table in result.items()}
+
+    def _together(self, tables: Tables) -> Floats:
+        return np.concatenate([tables[view].ravel() for view in self._parts])
+
+    def _apart(self, shares: Floats) -> dict[Attributes, Floats]:
+        return {view: shares[part].reshape(self._shapes[view]) for view, part in self._parts.items()}
+
+    def _agreed(self, shares: Floats) -> Floats:
+        for step in self._steps:
+            step.agree(shares)
+        return shares
 
 
 def consistent_marginals(estimates: Mapping[Attributes, Estimate], sizes: Sequence[int]) -> dict[Attributes, Estimate]:

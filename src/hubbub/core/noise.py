@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from operator import attrgetter
 from statistics import NormalDist
 
 import numpy as np
@@ -71,7 +72,9 @@ class Noise:
     def of_sum(parts: Iterable[tuple[float, Noise]]) -> Noise:
         """The moments of a weighted sum of independent estimates of the same shares: the form is kept."""
         parts = list(parts)
-        moments = np.sum([weight**2 * np.array(astuple(noise)) for weight, noise in parts], axis=0).tolist()
+        moments = np.sum(
+            [weight**2 * np.array(_MOMENTS(noise), dtype=np.float64) for weight, noise in parts], axis=0
+        ).tolist()
         return replace(Noise(*moments), pairs=all(noise.pairs for _, noise in parts))
 
     def centred(self, size: int, total: float) -> Noise:
@@ -90,6 +93,8 @@ class Noise:
         )
 
 
+_MOMENTS = attrgetter(*(part.name for part in fields(Noise)))
+"""A noise's numbers in the order of its fields; `astuple` copies them, which takes a stream's forecast too long."""
 MARGIN = 1e-12
 """How near to 0 and 1 a level may be: nearer, floats no longer tell the normal quantile."""
 

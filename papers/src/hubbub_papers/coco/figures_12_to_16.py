@@ -68,7 +68,7 @@ def _claims(study: CocoStudy, runs: Runs) -> list[Claim]:
     how = f"it leads in {np.mean(existing > 0):.0%} of these settings"
     if not study.field.endswith("_possible"):
         how, existing = f"exact; measured {existing.mean():.1%}", exact_leads("Collision", OTHERS, places, LARGE)
-    lead, how = float(existing.mean()), f"{note}; {how}; the bounds are ours"
+    lead, how = float(existing.mean()), f"{note}; {how}"
     statement = "Collision beats the best of the others by about 30%"
     claims = [Claim(statement, lead, "about 30%", above=0.25, below=0.35, note=how)]
     statement = "CoCo reduces the error of Collision by more than 15%"

@@ -259,7 +259,7 @@ def _claims_5(runs: RunScores[Key]) -> list[Claim]:
     column = Errors._fields.index("mean_squared")
     best = {name: min(float(runs[name, t][:, column].mean()) for t in BUCKETS) for name in KINDS}
     lower = 1 - best["CoCo"] / best["Collision"]
-    note = "both at their best t; the bounds are ours"
+    note = "both at their best t"
     claims.append(Claim("CoCo has lower MSE of the mean, by", lower, **ABOUT_20, note=note))
     return claims
 
@@ -268,5 +268,5 @@ def _exact_claim() -> Claim:
     """The same by the formulas alone."""
     best = {"Collision": collision_buckets(EPSILON, D, S), "CoCo": coco_buckets(EPSILON, D, S)}
     lower = 1 - _mechanism("CoCo", best["CoCo"]).mse() / _mechanism("Collision", best["Collision"]).mse()
-    note = f"exact, t = {best['CoCo']} and {best['Collision']}; the bounds are ours"
+    note = f"exact, t = {best['CoCo']} and {best['Collision']}"
     return Claim("CoCo has lower MSE of the mean, by", lower, **ABOUT_20, note=note)

@@ -74,7 +74,7 @@ def _claims(study: CocoStudy, runs: Runs) -> list[Claim]:
                 float(np.mean(np.array(leads) > 0)),
                 paper="almost all",
                 above=0.9,
-                note="; ".join(filter(None, ["s = 4 to 32, all eps; the bound is ours", why])),
+                note="; ".join(filter(None, ["s = 4 to 32, all eps", why])),
             ),
             Claim(
                 f"Collision reduces errors by more than 60% on average{words}",
@@ -95,7 +95,6 @@ def _claims(study: CocoStudy, runs: Runs) -> list[Claim]:
             paper="similar",
             above=0.8,
             below=1.25,
-            note="the bounds are ours",
         ),
         Claim(
             "PCKV-AGRR comes nearer to Collision as s grows, eps = 2, its lag at s = 32 to that at s = 4",

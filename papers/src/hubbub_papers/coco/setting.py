@@ -85,7 +85,7 @@ class CocoStudy:
                 paper=f"about {factor}",
                 above=0.8 * size,
                 below=1.25 * size,
-                note=f"here {size:.3g}; the bounds are ours",
+                note=f"here {size:.3g}",
             )
             for field, at, words in cases
         ]

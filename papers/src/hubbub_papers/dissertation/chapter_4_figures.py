@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.protocols.heavy_hitters.pem import sensitivity_threshold
@@ -259,7 +259,7 @@ def expected_found(shares: NDArray[np.float64], lengths: Sequence[int], k: int, 
     for before, length in zip((0, *lengths), lengths, strict=False):
         candidates = (k if before else 1) * 2.0 ** (length - before)
         threshold = sensitivity_threshold(sigma, candidates, people)
-        kept *= norm.cdf((top - threshold) * math.sqrt(people) / sigma)
+        kept *= ndtr((top - threshold) * math.sqrt(people) / sigma)
     return float(kept.sum())
 
 

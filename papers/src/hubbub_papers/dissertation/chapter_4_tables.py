@@ -119,7 +119,7 @@ def _claims_4_1() -> list[Claim]:
         ]
         furthest = max(ratios, key=lambda ratio: abs(ratio - 1))
         statement = f"n = 10^{power}, g = 1 to 4: the formula to the table, furthest"
-        claims.append(Claim(statement, furthest, above=1 - near, below=1 + near, note="the bounds are ours"))
+        claims.append(Claim(statement, furthest, above=1 - near, below=1 + near))
     rises = min(b / a for row in PRINTED.values() for a, b in pairwise(row))
     ours = [[last_threshold(e, m, 10**p, groups) for groups in range(1, 5)] for e, m, p in PRINTED]
     note = f"the least ratio of Psi at g + 1 to g; {rises:.3f} in the table"

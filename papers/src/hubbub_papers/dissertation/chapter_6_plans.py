@@ -111,7 +111,7 @@ def _claims_6_7(errors: RunScores[PlanSetting]) -> list[Claim]:
 @reproduction(
     "wang-2021-analyzing-figure-6.9",
     title="CALM's squared error for k-way marginals, planned for k' = 3 and for k' = k, m = 16",
-    repeats=2,
+    repeats=3,
     needs=("retail",),
 )
 def figure_6_9(context: Context) -> Reproduced:

@@ -341,7 +341,7 @@ DimensionKey = tuple[str, str]  # kind of query, method
 @reproduction(
     "wang-2021-analyzing-figure-7.10",
     title="Sums where eight dimensions are private: median relative error of HIO and SC by query, eps = 5",
-    repeats=2,
+    repeats=3,
     needs=("census",),
 )
 def figure_7_10(context: Context) -> Reproduced:

@@ -281,7 +281,7 @@ BoxRuns = RunScores[Point]
 @reproduction(
     "wang-2021-analyzing-figure-7.5",
     title="Sums over boxes of two dimensions: error by epsilon and by the number of people",
-    repeats=2,
+    repeats=3,
     needs=("census",),
 )
 def figure_7_5(context: Context) -> Reproduced:
@@ -304,7 +304,7 @@ def figure_7_5(context: Context) -> Reproduced:
 @reproduction(
     "wang-2021-analyzing-figure-7.6",
     title="Sums over boxes of two dimensions: error by volume, eps = 2",
-    repeats=2,
+    repeats=3,
     needs=("census",),
 )
 def figure_7_6(context: Context) -> Reproduced:
@@ -315,7 +315,7 @@ def figure_7_6(context: Context) -> Reproduced:
 @reproduction(
     "wang-2021-analyzing-figure-7.7",
     title="Sums over boxes of three dimensions: error by volume, eps = 2",
-    repeats=2,
+    repeats=3,
     needs=("census",),
 )
 def figure_7_7(context: Context) -> Reproduced:

@@ -46,14 +46,14 @@ def _measure(context: Context, settings: Settings, axis: str, steps: int, claims
     return StreamStudy(panels, lambda some: claims(some, sources, settings), cells_of_runs(context, steps)).run(context)
 
 
-@reproduction("ren-2022-ldpids-figure-3", title="MRE of all methods, eps 0.5 to 4, w = 20", repeats=1, needs=NEEDS)
+@reproduction("ren-2022-ldpids-figure-3", title="MRE of all methods, eps 0.5 to 4, w = 20", repeats=3, needs=NEEDS)
 def figure_3(context: Context, steps: int = STEPS_3) -> Reproduced:
     """Every stream at the paper's window."""
     settings = {epsilon: MethodSetting(epsilon, 20) for epsilon in EPSILONS}
     return _measure(context, settings, "$\\epsilon$", steps, _claims_of_3)
 
 
-@reproduction("ren-2022-ldpids-figure-4", title="MRE of all methods, w 10 to 50, eps = 1", repeats=1, needs=NEEDS)
+@reproduction("ren-2022-ldpids-figure-4", title="MRE of all methods, w 10 to 50, eps = 1", repeats=3, needs=NEEDS)
 def figure_4(context: Context, steps: int = STEPS_3) -> Reproduced:
     """Every stream at the paper's epsilon."""
     return _measure(context, {float(w): MethodSetting(1.0, w) for w in WINDOWS}, "w", steps, _claims_of_4)

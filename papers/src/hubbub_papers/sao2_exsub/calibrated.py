@@ -166,7 +166,7 @@ def _compare(
             f"the best portions cut the MSE of {words} by at least 10%, exactly, eps = 1",
             exact_gain(plan_of(FORMS[2], queries, 1.0, setting, one=one), queries),
             above=0.1,
-            note="read by digits; the bound is ours",
+            note="read by digits",
         ).cell()
         for queries, words in KINDS[1:]
     ]
@@ -208,7 +208,7 @@ def _claims(runs: Runs, on_paper: OnPaper, people: Sequence[str], epsilons: Sequ
     for who in people:
         for form in FORMS:
             ratios = [error(q, who, e, form) / on_paper[q, who, e, form] for q, _ in KINDS for e in epsilons]
-            note = "over all queries and eps; the bounds are ours"
+            note = "over all queries and eps"
             statement = f"{form}, {who}: TVE to the theory, mean"
             claims.append(Claim(statement, float(np.mean(ratios)), above=0.85, below=1.1, note=note))
     who = people[-1]  # on paper, it hardly matters who they are
@@ -218,7 +218,7 @@ def _claims(runs: Runs, on_paper: OnPaper, people: Sequence[str], epsilons: Sequ
                 1 - float(np.mean([of(queries, who, e, form) / of(queries, who, e, FORMS[0]) for e in epsilons]))
                 for of in (lambda *setting: on_paper[setting], error)
             )
-            note = f"of the theory, which has no noise, mean over eps; measured {measured:.0%}; the bounds are ours"
+            note = f"of the theory, which has no noise, mean over eps; measured {measured:.0%}"
             statement = f"{form}: TVE of {words} less than uniform's by"
             claims.append(Claim(statement, round(gain, 12), **_expected(form, queries), note=note))
     return claims

@@ -162,7 +162,7 @@ def _claims(runs: Runs, people: Sequence[str], queries: Sequence[tuple[str, str]
                         float(np.mean(leads)),
                         paper=paper if method == "ExSub" else None,
                         **bounds,
-                        note=f"mean over eps, from {min(leads):.0%} to {max(leads):.0%}; the bounds are ours",
+                        note=f"mean over eps, from {min(leads):.0%} to {max(leads):.0%}",
                     )
                 )
     return claims

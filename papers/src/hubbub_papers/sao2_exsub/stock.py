@@ -101,6 +101,6 @@ def _claims(runs: Runs, populations: Sequence[str], field: str, metric: str) -> 
             for e in EPSILONS
         ]
         statement = f"ExSub beats the best of the others by about 30%, {metric}, {who}"
-        note = f"mean over eps, from {min(leads):.0%} to {max(leads):.0%}; the bounds are ours"
+        note = f"mean over eps, from {min(leads):.0%} to {max(leads):.0%}"
         claims.append(Claim(statement, float(np.mean(leads)), paper=0.3, above=0.2, below=0.5, note=note))
     return claims

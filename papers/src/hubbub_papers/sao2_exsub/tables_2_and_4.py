@@ -58,7 +58,7 @@ def _claims_1() -> list[Claim]:
     for of in QUANTITIES:
         m, best = printed_m(EPSILON_1, POSITIONS_1, S_1, of), best_size(EPSILON_1, POSITIONS_1, S_1, of=of)
         cost = _error(_exsub(m), of) / _error(_exsub(best), of) - 1
-        note = f"m = {m} as printed, {best} by search; the bound is ours"
+        note = f"m = {m} as printed, {best} by search"
         statement = f"the printed m nearly minimises the MSE of the {of}: it costs"
         claims.append(Claim(statement, cost, paper="approximately minimized", below=0.02, note=note))
     reverse = max(float(_exsub(m).p_reverse / _exsub(m).p_false) for m in SIZES[1:])
@@ -237,7 +237,7 @@ def _claims_of_tables(runs: Runs, place: Place, printed: Printed, larger: float)
     for metric in ("TVE", "MAE"):
         for name in ROWS:
             ratios = [error(metric, e, name) / larger / theory(metric, name, e, place) for e in EPSILONS]
-            note = f"mean over eps, from {min(ratios):.3f} to {max(ratios):.3f}; the bounds are ours"
+            note = f"mean over eps, from {min(ratios):.3f} to {max(ratios):.3f}"
             near, off = BOUNDS[metric], float(np.mean(ratios))
             claims.append(Claim(f"{metric} of {name} to the theory", off, above=1 - near, below=1 + near, note=note))
     for metric in ("TVE", "MAE"):

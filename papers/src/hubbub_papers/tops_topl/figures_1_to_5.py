@@ -103,7 +103,7 @@ def tops_figure_1(context: Context) -> Reproduced:
         Cell("theta_q, the smallest query", "theta", None, best_query, stream.note),
         Cell("theta_t, the smallest error", "theta", None, best_error, stream.note),
     ]
-    note = "the paper shows the two in a figure, and prints no number; the bound is ours"
+    note = "the paper shows the two in a figure, and prints no number"
     claim = Claim("theta_q is close to theta_t: squared error at theta_q to the smallest", cost, below=4, note=note)
     return [*cells, claim.cell()], figure
 
@@ -134,7 +134,7 @@ def tops_figure_2(context: Context) -> Reproduced:
         row = f"{method}, eps = {epsilon:g}"
         cells.append(Cell(row, "mean distance from the truth", None, distance[method, epsilon], stream.note))
     share = distance["ToPS", 0.01] / float(truth.mean())
-    note = "mean distance from the truth, to the mean of the stream; the bound is ours"
+    note = "mean distance from the truth, to the mean of the stream"
     close = Claim("ToPS at eps = 0.01 is pretty close to the ground truth", share, below=0.25, note=note)
     times = distance["PAK", 0.1] / distance["ToPS", 0.01]
     noisier = Claim("PAK at eps = 0.1 is noisier than ToPS at 0.01, by", times, above=1)
@@ -273,7 +273,7 @@ def tops_figure_4(context: Context) -> Reproduced:
         spread = max(_ratio(some, n, e, "recent", SMOOTHERS[1:]) for n, e in {(k[0], k[1]) for k in some})
         return [
             Claim("DNS: Recent to the better of Mean and Median, MSE", float(np.mean(dns)), below=1),
-            Claim("Recent to the best of the others, MSE, at worst", spread, below=2, note="the bound is ours"),
+            Claim("Recent to the best of the others, MSE, at worst", spread, below=2),
         ]
 
     note = "the paper prints neither the window nor alpha: the authors' code has 4 blocks and 0.6"
@@ -305,7 +305,7 @@ def tops_figure_5(context: Context) -> Reproduced:
         return [
             Claim("H16 to H2, times better", mean("H16", "H2"), paper=5.0, above=4, below=6),
             Claim("H16c to H16, times better", mean("H16c", "H16"), paper="approximately 2", above=1.7, below=3.5),
-            Claim("but on DNS, Hhat16c to H16c, times better", constant, 10.0, 5, 20, "the bounds are ours"),
+            Claim("but on DNS, Hhat16c to H16c, times better", constant, 10.0, 5, 20),
             Claim("DNS, eps above 0.08, Hhat16c to H16c, times better", same, "roughly the same", 0.5, 2),
             Claim("eps from 0.01 to 0.1, times better", float(np.mean(grown)), paper=100.0, above=80, below=125),
         ]

@@ -86,7 +86,7 @@ def tops_figure_6(context: Context) -> Reproduced:
         for stream in streams:
             for epsilon in EPSILONS:
                 errors = [some[stream.name, epsilon, method][:, 0].mean() for method in fixed]
-                note = f"the best is {fixed[int(np.argmin(errors))]}; the bound is ours"
+                note = f"the best is {fixed[int(np.argmin(errors))]}"
                 ratio = float(some[stream.name, epsilon, "NM-E"][:, 0].mean() / min(errors))
                 statement = f"{stream.name}, eps = {epsilon:g}: NM-E to the best percentile, MSE"
                 claims.append(Claim(statement, ratio, "similar", below=3, note=note))
@@ -253,7 +253,7 @@ def _claims_8(name: str, runs: Runs) -> list[Claim]:
 
 def _to_the_best(name: str, runs: Runs, finder: str, what: str, place: int, note: str) -> Claim:
     ratios = _mse(runs, name, 1.0, finder, place) / _mse(runs, name, 1.0, "best theta", place)
-    spread = f"smallest {ratios.min():.3g}, largest {ratios.max():.3g} of {ratios.size} runs; the bound is ours"
+    spread = f"smallest {ratios.min():.3g}, largest {ratios.max():.3g} of {ratios.size} runs"
     statement = f"{name}, eps = 1: {finder} to the best theta, {what}, median"
     return Claim(statement, float(np.median(ratios)), below=2, note=f"{spread}; {note}")
 
@@ -282,13 +282,13 @@ def tops_figure_9(context: Context) -> Reproduced:
         Cell("ToPL, eps = 1", "theta", None, release.theta, note),
     ]
     share = distance / float(truth.mean())
-    remark = "mean distance from the truth, to the mean of the stream; the bound is ours"
+    remark = "mean distance from the truth, to the mean of the stream"
     close = Claim("ToPL at eps = 1 is pretty close to the ground truth", share, below=0.25, note=remark)
     alike = Claim(
         "ToPL and ground truth are on similar trajectories",
         float(np.corrcoef(truth, private)[0, 1]),
         above=0.9,
-        note="correlation over the intervals; the bound is ours",
+        note="correlation over the intervals",
     )
     return [*cells, close.cell(), alike.cell()], figure
 

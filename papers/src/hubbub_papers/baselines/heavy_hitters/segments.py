@@ -209,15 +209,15 @@ def _put_together(
     """The values all of whose pairs are among the best t of their two segments, for the smallest t with more than k."""
     most = max(shares.size for shares in pairs.values())
     few, enough = k - 1, k
-    while len(rows := _linked(candidates, pairs, enough, query_limit)) <= k and enough < most:
+    while len(_linked(candidates, pairs, enough, k + 1)) <= k and enough < most:
         few, enough = enough, min(2 * enough, most)
     while enough - few > 1:
         middle = (few + enough) // 2
-        tried = _linked(candidates, pairs, middle, query_limit)
-        if len(tried) > k:
-            rows, enough = tried, middle
+        if len(_linked(candidates, pairs, middle, k + 1)) > k:
+            enough = middle
         else:
             few = middle
+    rows = _linked(candidates, pairs, enough, query_limit)
     values = np.zeros(len(rows), dtype=kind)
     wide = values.dtype == object
     for segment, length in enumerate(lengths):
@@ -226,14 +226,29 @@ def _put_together(
     return values
 
 
+_BLOCK = 4096
+"""So many beginnings of values are continued at once."""
+
+
 def _linked(candidates: Segments, pairs: Pairs, t: int, most: int) -> NDArray[np.int64]:
-    """A row for each value whose pairs are all among the best t: the index of its candidate in each segment."""
+    """A row for each value whose pairs are all among the best t: the index of its candidate in each segment.
+
+    The search goes depth first, a block of beginnings at a time, and ends when there are `most` values.
+    """
     linked = {couple: shares >= np.sort(shares, axis=None)[-min(t, shares.size)] for couple, shares in pairs.items()}
-    rows = np.arange(len(candidates[0]))[:, None]
-    for segment in range(1, len(candidates)):
-        fits = np.ones((len(rows), len(candidates[segment])), dtype=np.bool_)
-        for before in range(segment):
+    waiting = [np.arange(len(candidates[0]))[:, None]]
+    found, count = [np.zeros((0, len(candidates)), dtype=np.int64)], 0
+    while waiting and count < most:
+        rows = waiting.pop()
+        segment = rows.shape[1]
+        if segment == len(candidates):
+            found.append(rows)
+            count += len(rows)
+            continue
+        fits = linked[0, segment][rows[:, 0]]
+        for before in range(1, segment):
             fits &= linked[before, segment][rows[:, before]]
         stems, more = np.nonzero(fits)
-        rows = np.column_stack([rows[stems], more])[:most]
-    return rows
+        longer = np.column_stack([rows[stems], more])
+        waiting += [longer[start : start + _BLOCK] for start in range(0, len(longer), _BLOCK)][::-1]
+    return np.concatenate(found)[:most]
