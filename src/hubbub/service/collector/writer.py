@@ -135,6 +135,7 @@ class Writer:
                 elif self.stopping:
                     self._tick()
                     self._collector.watchdog.stopped_in_order()
+                    self._collector.resign()
                     return
                 if time.monotonic() >= due:
                     due = self._tick()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hubbub.core.errors import needs
 from hubbub.random.source import Random
 from hubbub.service.store.base import StoreFailed
-from hubbub.service.store.sql import OWNER, Store
+from hubbub.service.store.joined import JOINT, JOINT_LOCK, leave_to_one, owner_of
+from hubbub.service.store.sql import OWNER, SET_META, Store
 
 if TYPE_CHECKING:
     import psycopg
@@ -29,7 +30,8 @@ _SETTINGS = {
 class PostgresStore(Store):
     """A store in the database that a URL names, in its default schema.
 
-    Every commit locks the owner's row: a collector that takes over waits for the last commit of the earlier one.
+    Every commit locks the owner's row: a collector that takes over waits for the last commit of the earlier one. From
+    several processes (`joint.py`) it takes over what they have counted.
     """
 
     types = {"real": "DOUBLE PRECISION", "bytes": "BYTEA", "serial": "BIGSERIAL PRIMARY KEY"}  # noqa: RUF012 - as the base declares it
@@ -44,6 +46,15 @@ class PostgresStore(Store):
         except psycopg.Error as error:
             raise StoreFailed(str(error)) from error
         super().__init__(rng)
+
+    def _open(self) -> None:
+        with self._transaction():
+            self._write("SELECT pg_advisory_xact_lock(?)", JOINT_LOCK)
+            self._bring_up_to_date()
+            if owner_of(self._write).startswith(JOINT):
+                leave_to_one(self._write)
+            self._refuse_damage()
+            self._write(SET_META, "owner", self._owner)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
