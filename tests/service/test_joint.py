@@ -289,3 +289,39 @@ def test_processes_die_and_are_cut_off_and_the_database_restarts(tmp_path: Path,
         crew.kill()
         raise
     assert reckon(url, fleet, least=1000) >= 3
+
+
+def between(crew: Crew, fleet: StepFleet, draw: random.Random) -> None:
+    """Let some reports come, for a while that differs."""
+    fleet.wait_for_reports(draw.choice((1, 20, 200)))
+
+
+@pytest.mark.slow
+def test_two_hundred_kills_and_twenty_partitions(tmp_path: Path, postgres: PostgresServer):
+    url, draw = postgres(), random.Random(1)
+    crew = Crew(url, tmp_path)
+    fleet = StepFleet(crew)
+    leaderless: list[float] = []
+    try:
+        for number in range(200):
+            between(crew, fleet, draw)
+            epoch, leader = crew.leader()
+            victim = leader if number % 3 == 0 else draw.choice(crew.pids())
+            os.kill(victim, signal.SIGKILL)
+            if victim == leader:
+                leaderless.append(crew.wait_for_leader(epoch))
+            if number % 10 == 9:
+                leaderless.append(part_leader(crew, fleet))
+            wait_for(lambda: len(crew.pids()) >= 1)
+        between(crew, fleet, draw)
+        fleet.stop()
+        for parent in list(crew.parents):
+            crew.leave(parent)
+    except BaseException:
+        fleet.stopped.set()
+        crew.kill()
+        raise
+    assert reckon(url, fleet, least=5000) >= 50
+    assert fleet.retries > 50, "the kills hit nobody"
+    print(f"without a leader: median {sorted(leaderless)[len(leaderless) // 2]:.2f} s, most {max(leaderless):.2f} s")
+    assert sorted(leaderless)[len(leaderless) // 2] < 10

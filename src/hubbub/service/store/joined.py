@@ -46,8 +46,13 @@ JOINT_TABLES = (
     "INSERT INTO leader VALUES (1, 0, '', clock_timestamp(), 0, '[]') ON CONFLICT (number) DO NOTHING",
     "CREATE TABLE IF NOT EXISTS news (number BIGINT PRIMARY KEY, told TEXT NOT NULL)",
 )
-COPIED = ("ask_shards", "shard_sketches", "worker_counts", "worker_rates")
-"""The tables without which a backup would lose reports."""
+JOINT_COPIED = {
+    "ask_shards": ("collection", "ask", "shard", "shards"),
+    "shard_sketches": ("collection", "ask", "worker", "data", "checksum"),
+    "worker_counts": ("worker", "collection", "outcome", "count"),
+    "worker_rates": ("worker", "collection", "minute", "accepted", "rejected"),
+}
+"""The tables without which a backup would lose reports, and their columns that it needs."""
 
 
 def owner_of(run: Run) -> str:
