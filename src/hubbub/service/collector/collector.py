@@ -189,6 +189,11 @@ class Collector:
         """Whether this process drives the rounds."""
         return True
 
+    @property
+    def processes(self) -> int:
+        """How many processes take reports."""
+        return 1
+
     def resign(self) -> None:
         """Let another process lead at once: this one stops."""
 

@@ -72,12 +72,18 @@ class JointCollector(Collector):
         self._looked = -math.inf
         self._shared = self._folded = -math.inf
         self._told = "[]"
+        self._processes = 1
         super().__init__(collections, store, **more)
 
     @property
     def leads(self) -> bool:
         """Whether this process drives the rounds."""
         return self._leading
+
+    @property
+    def processes(self) -> int:
+        """How many processes take reports."""
+        return self._processes
 
     def standing(self) -> Standing:
         """The role of this process, the epoch of the leader, and seconds since this process heard of what it did."""
@@ -315,7 +321,8 @@ class JointCollector(Collector):
         """Take the share of the quota that is this process's: there are others."""
         if time.monotonic() - self._shared > _SHARE:
             self._shared = time.monotonic()
-            self._admission.share(self.store.processes())
+            self._processes = self.store.processes()
+            self._admission.share(self._processes)
 
 
 def _ids(ask: OpenAsk) -> ShardedIds:

@@ -100,10 +100,15 @@ class JointBoard(Board):
         behind = {shard: version for shard, version in versions.items() if ids.versions.get(shard) != version}
         if not behind:
             return
-        before, first = len(ids), ids.first_unread(behind)
-        while parts := self._joint.id_parts(ask.key, first, until=first + _AT_ONCE):
-            ids.extend(parts, dict.fromkeys(behind, -1))
-            first += _AT_ONCE
+        before, places = len(ids), ids.unread(behind)
+        until = min(page for _, page, _ in places) + _AT_ONCE
+        while True:
+            parts = self._joint.new_ids(ask.key, places, until=until)
+            ids.extend(parts)
+            last = max([page for _, page, _ in places] + [part.page for part in parts])
+            if last < until - ids.shards:  # a shard with more pages would have one of the last that were looked at
+                break
+            places, until = ids.unread(behind), until + _AT_ONCE
         ids.versions.update(behind)
         if ask.key in self.asks:
             self._held += len(ids) - before

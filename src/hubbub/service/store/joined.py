@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from hubbub.core.reports import Sketch
+from hubbub.service.store import report_ids
 from hubbub.service.store.base import AskKey, StoreFailed
-from hubbub.service.store.report_ids import PAGE, Ids
+from hubbub.service.store.report_ids import Ids
 from hubbub.service.store.sql import OWNER, row_checksum
 
 JOINT = "several processes "
@@ -114,8 +115,8 @@ def _in_one_shard(run: Run, key: AskKey) -> None:
     run("DELETE FROM id_pages WHERE collection = ? AND ask = ?", *key)
     if len(np.unique(np.stack([ids.a, ids.b]), axis=1).T) != len(ids):
         raise StoreFailed("the store holds an id twice")
-    for page, at in enumerate(range(0, len(ids), PAGE)):
-        data = ids.take(slice(at, at + PAGE)).to_bytes()
+    for page, at in enumerate(range(0, len(ids), report_ids.PAGE)):
+        data = ids.take(slice(at, at + report_ids.PAGE)).to_bytes()
         row = (*key, page, 0, data)
         run(
             "INSERT INTO id_pages (collection, ask, page, part, ids, checksum) VALUES (?, ?, ?, ?, ?, ?)",

@@ -24,9 +24,10 @@ from typing import Any, NamedTuple
 from hubbub.core.reports import Sketch
 from hubbub.random.source import Random
 from hubbub.service.base.limits import REASONS
+from hubbub.service.store import report_ids
 from hubbub.service.store.base import AskKey, AskRow, Expiry, RateRow, StoreChanges, StoreFailed
 from hubbub.service.store.joined import JOINT, JOINT_LOCK, JOINT_TABLES, add_up, fold_counts, owner_of
-from hubbub.service.store.postgres import PostgresStore
+from hubbub.service.store.postgres import PostgresStore, marked
 from hubbub.service.store.readers import ASK_COLUMNS, ask_row
 from hubbub.service.store.sharded_ids import SHARDS, PagePart
 from hubbub.service.store.sql import OWNER, SET_META, row_checksum
@@ -38,6 +39,7 @@ STOPPED = 5.0
 ALIVE = 10.0
 """Seconds after which a process that gave no sign is not counted among the processes."""
 _NEWS_KEPT = 1000
+_TAKEN_OVER = "another collector has taken over the store"
 
 
 class Leadership(NamedTuple):
@@ -115,7 +117,7 @@ class JointStore(PostgresStore):
         """Begin any transaction: nobody has taken the store for itself."""
         self._write("SELECT pg_advisory_xact_lock_shared(?)", JOINT_LOCK)
         if owner_of(self._write) != self._owner:
-            raise StoreFailed("another collector has taken over the store")
+            raise StoreFailed(_TAKEN_OVER)
 
     def _check_right(self, changes: StoreChanges) -> None:
         self._enter()
@@ -204,51 +206,75 @@ class JointStore(PostgresStore):
         An ask whose ids are deleted has no shards. What is written inside is stored when the block ends.
         """
         places = [(*key, shard) for key, shards in wanted.items() for shard in shards]
+        held: dict[AskKey, dict[int, tuple[bool, int]]] = {key: {} for key in wanted}
         with self._writing, self._transaction():
-            self._enter()
-            held: dict[AskKey, dict[int, tuple[bool, int]]] = {key: {} for key in wanted}
-            if places:
-                for collection, ask, shard, closed, version in self._write(_LOCK, *_columns(places)):
-                    held[AskKey(collection, ask)][shard] = bool(closed), int(version)
+            rows = self._write(_LOCK, *_columns(places)) if places else []
+            if not rows:
+                self._enter()
+            for collection, ask, shard, closed, version, owner in rows:
+                if owner != self._owner:
+                    raise StoreFailed(_TAKEN_OVER)
+                held[AskKey(collection, ask)][shard] = bool(closed), int(version)
             yield held
 
     def take(self, changes: StoreChanges, raised: Sequence[tuple[AskKey, int]]) -> None:
         """Store what a group of requests adds, within `taking`. `raised` are the shards that have new ids."""
+        whole = [page[:3] for page in changes.id_pages if not page.part]
+        if whole:
+            self._write(_DELETE_PARTS, *_columns(whole))
+        counts, rates = self._counted(changes)
+        if changes.id_pages and len(changes.sketches) == 1:  # the common case, in one statement
+            ((key, sketch),) = changes.sketches.items()
+            row = (*key, self.worker, sketch)
+            pages = [(*page, row_checksum(*page)) for page in changes.id_pages]
+            shards = [(*key, shard) for key, shard in raised]
+            self._write(_TAKE, *_columns(pages), *_columns(shards), *row, row_checksum(*row), *counts, *rates)
+        else:
+            self._take_parts(changes, raised)
+            self._write(_COUNTED, *counts, *rates)
+        if changes.reports or changes.shuffled or changes.spot_checks:
+            PostgresStore._store_reports(self, replace(changes, id_pages=[], sketches={}))
+
+    def _take_parts(self, changes: StoreChanges, raised: Sequence[tuple[AskKey, int]]) -> None:
         if changes.id_pages:
-            whole = [page[:3] for page in changes.id_pages if not page.part]
-            if whole:
-                self._write(_DELETE_PARTS, *_columns(whole))
-            rows = [(*page, row_checksum(*page)) for page in changes.id_pages]
-            self._write(_INSERT_PAGES, *_columns(rows))
+            self._write(_PAGES, *_columns((*page, row_checksum(*page)) for page in changes.id_pages))
         if raised:
             self._write(_RAISE, *_columns((*key, shard) for key, shard in raised))
         for key, sketch in changes.sketches.items():
             row = (*key, self.worker, sketch)
             self._write(_SHARD_SKETCH, *row, row_checksum(*row))
-        if changes.reports or changes.shuffled or changes.spot_checks:
-            PostgresStore._store_reports(self, replace(changes, id_pages=[], sketches={}))
-        self._count(changes)
 
     def add_counts(self, changes: StoreChanges) -> None:
         """Store the outcomes of requests that were refused, of a process that does not lead."""
         with self._writing, self._transaction():
             self._enter()
-            self._count(changes)
+            counts, rates = self._counted(changes)
+            self._write(_COUNTED, *counts, *rates)
 
-    def _count(self, changes: StoreChanges) -> None:
-        if not changes.counts:
-            return
-        rows = [(self.worker, *place, count) for place, count in sorted(changes.counts.items())]
-        self._write(_WORKER_COUNTS, *_columns(rows))
+    def _counted(self, changes: StoreChanges) -> tuple[list[list[object]], list[list[object]]]:
+        """The rows of outcomes, and of reports by minute, in columns."""
+        counts = [(self.worker, *place, count) for place, count in sorted(changes.counts.items())]
+        rates = []
         for collection in sorted({collection for collection, _ in changes.counts}):
             accepted = changes.counts[collection, "accepted"]
             rejected = sum(changes.counts[collection, reason] for reason in REASONS)
-            if accepted or rejected:
-                self._write(_WORKER_RATES, self.worker, collection, changes.minute, accepted, rejected)
+            rates.append((self.worker, collection, changes.minute, accepted, rejected))
+        return _columns(counts) or [[]] * 4, _columns(rates) or [[]] * 5
 
-    def id_parts(self, key: AskKey, first: int, *, until: int | None = None) -> list[PagePart]:
-        """The ids of an ask from page `first` on, up to page `until`."""
-        rows = self._read(_ID_PARTS, *key, first, (1 << 62) if until is None else until)
+    def new_ids(self, key: AskKey, places: Sequence[tuple[int, int, int]], *, until: int) -> list[PagePart]:
+        """The ids of an ask that a process has not read, up to page `until`.
+
+        `places` are, for each shard, its number of shards, its first page that is not full, and how many ids of it
+        were read.
+        """
+        with self._reading:
+            try:
+                cursor = self._reader.cursor(binary=True)
+                rows = cursor.execute(
+                    marked(_NEW_IDS), (*_columns(places), *key, until, report_ids.PAGE * report_ids.ENTRY_BYTES)
+                ).fetchall()
+            except self._error as error:
+                raise StoreFailed(str(error)) from error
         return [PagePart(page, part, bytes(ids)) for page, part, ids in rows]
 
     def versions_of(self, keys: Sequence[AskKey]) -> dict[AskKey, dict[int, int]]:
@@ -329,7 +355,8 @@ _LEAD = """UPDATE leader SET until = clock_timestamp() + ? * INTERVAL '1 second'
     WHERE epoch = ? AND worker = ? RETURNING news"""
 _LEADERSHIP = """SELECT epoch, worker, news, EXTRACT(EPOCH FROM clock_timestamp() - until), expected FROM leader"""
 _PROCESSES = "SELECT COUNT(*) FROM workers WHERE seen > clock_timestamp() - ? * INTERVAL '1 second'"
-_LOCK = """SELECT s.collection, s.ask, s.shard, s.closed, s.version FROM ask_shards s
+_LOCK = """SELECT s.collection, s.ask, s.shard, s.closed, s.version,
+    (SELECT value FROM meta WHERE key = 'owner') FROM ask_shards s
     JOIN unnest(?::text[], ?::text[], ?::int[]) AS w (collection, ask, shard)
     ON s.collection = w.collection AND s.ask = w.ask AND s.shard = w.shard
     ORDER BY s.collection, s.ask, s.shard FOR UPDATE OF s"""
@@ -344,17 +371,22 @@ _VERSIONS = """SELECT s.collection, s.ask, s.shard, s.version FROM ask_shards s
     JOIN unnest(?::text[], ?::text[]) AS w (collection, ask) ON s.collection = w.collection AND s.ask = w.ask"""
 _DELETE_PARTS = """DELETE FROM id_pages p USING unnest(?::text[], ?::text[], ?::bigint[]) AS w (collection, ask, page)
     WHERE p.collection = w.collection AND p.ask = w.ask AND p.page = w.page"""
-_INSERT_PAGES = """INSERT INTO id_pages (collection, ask, page, part, ids, checksum)
+_PAGES = """INSERT INTO id_pages (collection, ask, page, part, ids, checksum)
     SELECT * FROM unnest(?::text[], ?::text[], ?::bigint[], ?::int[], ?::bytea[], ?::bigint[])"""
-_ID_PARTS = """SELECT page, part, ids FROM id_pages WHERE collection = ? AND ask = ? AND page >= ? AND page < ?
-    ORDER BY page, part"""
+_NEW_IDS = """SELECT p.page, p.part, p.ids
+    FROM unnest(?::bigint[], ?::bigint[], ?::int[]) AS w (shards, page, tail), id_pages p
+    WHERE p.collection = ? AND p.ask = ? AND p.page >= w.page AND p.page < ?
+    AND MOD(p.page, w.shards) = MOD(w.page, w.shards)
+    AND (p.page > w.page OR p.part >= w.tail OR octet_length(p.ids) >= ?) ORDER BY p.page, p.part"""
 _SHARD_SKETCH = """INSERT INTO shard_sketches VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (collection, ask, worker) DO UPDATE SET data = excluded.data, checksum = excluded.checksum"""
-_WORKER_COUNTS = """INSERT INTO worker_counts SELECT * FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[])
-    ON CONFLICT (worker, collection, outcome) DO UPDATE SET count = worker_counts.count + excluded.count"""
-_WORKER_RATES = """INSERT INTO worker_rates VALUES (?, ?, ?, ?, ?) ON CONFLICT (worker, collection, minute)
-    DO UPDATE SET accepted = worker_rates.accepted + excluded.accepted,
+_COUNTED = """WITH counted AS (
+    INSERT INTO worker_counts SELECT * FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[])
+    ON CONFLICT (worker, collection, outcome) DO UPDATE SET count = worker_counts.count + excluded.count)
+    INSERT INTO worker_rates SELECT * FROM unnest(?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[])
+    ON CONFLICT (worker, collection, minute) DO UPDATE SET accepted = worker_rates.accepted + excluded.accepted,
     rejected = worker_rates.rejected + excluded.rejected"""
+_TAKE = f"WITH pages AS ({_PAGES}), raised AS ({_RAISE}), sketched AS ({_SHARD_SKETCH}), {_COUNTED[5:]}"
 _HELD = """SELECT a.collection, a.ask, a.final, COUNT(s.shard) FROM asks a
     JOIN ask_shards s ON s.collection = a.collection AND s.ask = a.ask WHERE a.forgotten = 0
     GROUP BY a.collection, a.ask, a.final"""

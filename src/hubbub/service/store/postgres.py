@@ -52,6 +52,7 @@ class PostgresStore(Store):
             self._write("SELECT pg_advisory_xact_lock(?)", JOINT_LOCK)
             self._bring_up_to_date()
             if owner_of(self._write).startswith(JOINT):
+                self._write("LOCK TABLE ask_shards IN EXCLUSIVE MODE")  # transactions that count reports are over
                 leave_to_one(self._write)
             self._refuse_damage()
             self._write(SET_META, "owner", self._owner)
@@ -65,22 +66,22 @@ class PostgresStore(Store):
             raise StoreFailed(str(error)) from error
 
     def _write(self, sql: str, *values: object) -> list[Any]:
-        cursor = self._writer.execute(_marked(sql), values)
+        cursor = self._writer.execute(marked(sql), values)
         return cursor.fetchall() if cursor.description else []
 
     def _changed(self, sql: str, *values: object) -> int:
-        return self._writer.execute(_marked(sql), values).rowcount
+        return self._writer.execute(marked(sql), values).rowcount
 
     def _read(self, sql: str, *values: object) -> list[Any]:
         with self._reading:
             try:
-                return self._reader.execute(_marked(sql), values).fetchall()
+                return self._reader.execute(marked(sql), values).fetchall()
             except self._error as error:
                 raise StoreFailed(str(error)) from error
 
     def _stream(self, sql: str) -> Iterable[Any]:
         with self._writer.cursor(name="stream") as rows:
-            yield from rows.execute(_marked(sql))
+            yield from rows.execute(marked(sql))
 
     def _probe(self, seconds: float) -> list[Any]:
         with self._transaction():
@@ -108,5 +109,6 @@ def connect(url: str) -> psycopg.Connection[Any]:
     return connection
 
 
-def _marked(sql: str) -> bytes:
+def marked(sql: str) -> bytes:
+    """A statement with the marks of the database for its values."""
     return sql.replace("?", "%s").encode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.reports import Ints
 from hubbub.random.source import Random
-from hubbub.service.store.base import StoreFailed
 from hubbub.service.store.report_ids import FRESH, Ids, ReadPages, ReportIds
 
 SHARDS = 4
@@ -69,6 +68,8 @@ class ShardedIds(ReportIds):
 
     def touched(self, ids: Ids) -> list[int]:
         """The shards that some ids are in, in ascending order."""
+        if self.shards == 1:
+            return [0] if len(ids) else []
         shards: list[int] = np.unique(shards_of(ids, self.shards)).tolist()
         return shards
 
@@ -96,31 +97,30 @@ class ShardedIds(ReportIds):
         """Not needed: `extend` reads what is stored."""
         raise NotImplementedError
 
-    def first_unread(self, shards: Iterable[int]) -> int:
-        """The first page in the store that may have ids of these shards that were not read."""
-        return min((self._set(shard).full * self.shards + shard for shard in shards), default=0)
+    def unread(self, shards: Iterable[int]) -> list[tuple[int, int, int]]:
+        """Where the ids of some shards begin that were not read: as `JointStore.new_ids` takes it."""
+        return [
+            (self.shards, own.full * self.shards + shard, own.tail) for shard in shards for own in [self._set(shard)]
+        ]
 
-    def extend(self, parts: Iterable[PagePart], versions: Mapping[int, int]) -> None:
-        """Add what the store has of some shards beyond what was read: pages in order, from `first_unread` on.
-
-        `versions` are those of the shards, read before the pages were.
-        """
+    def extend(self, parts: Iterable[PagePart]) -> None:
+        """Add what the store has beyond what was read, page by page: parts, or pages that became whole meanwhile."""
         fresh: dict[int, list[Ids]] = {}
         for page, stored in groupby(parts, lambda part: part.page):
             number, shard = divmod(page, self.shards)
             own = self._set(shard)
-            if shard not in versions or number < own.full:
-                continue
-            ids = Ids.concat(Ids.from_bytes(part.ids) for part in stored)
-            known = own.tail if number == own.full else 0  # pages only grow: they begin with what was read
-            if len(ids) < known:
-                raise StoreFailed("the store does not hold the ids that it should")
-            fresh.setdefault(shard, []).append(ids.take(slice(known, None)))
+            known = own.tail if number == own.full else 0
+            for part in stored:
+                ids = Ids.from_bytes(part.ids)
+                if part.part < known:  # the whole page, which begins with what was read
+                    ids = ids.take(slice(known - part.part, None))
+                fresh.setdefault(shard, []).append(ids)
         for shard, batches in fresh.items():
             self._set(shard).add(Ids.concat(batches))
-        self.versions |= versions
 
-    def _rows(self, ids: Ids) -> dict[int, Ints]:
+    def _rows(self, ids: Ids) -> dict[int, Ints | slice]:
+        if self.shards == 1:
+            return {0: slice(None)}
         shards = shards_of(ids, self.shards)
         return {shard: np.flatnonzero(shards == shard) for shard in np.unique(shards).tolist()}
 
