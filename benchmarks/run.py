@@ -17,7 +17,7 @@ from pathlib import Path
 from amplification import amplification
 from growth import collector, growth
 from heavy_hitters import heavy_hitters
-from ingest import ingest
+from ingest import ingest, processes
 from internet_scale import internet_scale
 from measure import Failure, Result
 from native import compiler
@@ -39,7 +39,20 @@ from clients import clients
 PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
     part.__name__: part
     for part in (
-        *(randomness, startup, olh, hadamard, clients, growth, streams, ingest, ternary, release, square_wave),
+        *(
+            randomness,
+            startup,
+            olh,
+            hadamard,
+            clients,
+            growth,
+            streams,
+            ingest,
+            processes,
+            ternary,
+            release,
+            square_wave,
+        ),
         *(heavy_hitters, range_sums, amplification, oblivious, collector, internet_scale),
     )
 }

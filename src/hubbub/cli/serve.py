@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from hubbub.cli.options import ReportsFolder, StoreUrl
-from hubbub.core.errors import needs
+from hubbub.core.errors import InvalidValue, needs
 
 if TYPE_CHECKING:
     from hubbub.questions.collection import Collection
@@ -49,6 +50,16 @@ _StuckAfter = Annotated[
 ]
 
 
+_Workers = Annotated[
+    int, Option("--workers", help="Processes that take reports; more than one needs PostgreSQL.", min=1)
+]
+_Role = Annotated[
+    str,
+    Option("--role", help="alone on the store; or one of several processes: all (takes reports, may lead) or ingest."),
+]
+ROLES = ("alone", "all", "ingest")
+
+
 def serve(
     collections: _Collections,
     store: StoreUrl = "sqlite:///hubbub.db",
@@ -65,6 +76,8 @@ def serve(
     webhooks: _Webhooks = None,
     clock_hold: _ClockHold = None,
     stuck_after: _StuckAfter = 120.0,
+    workers: _Workers = 1,
+    role: _Role = "alone",
 ) -> None:
     """Collect reports over HTTP, and show the results at /.
 
@@ -81,11 +94,13 @@ def serve(
     from hubbub.service.http.guard import read_secret
     from hubbub.service.http.problems import Tokens
     from hubbub.service.http.server import KeyFolder, bind, run
+    from hubbub.service.http.workers import Worker, fork_workers
     from hubbub.service.kept.archive import reports_folder
     from hubbub.service.rounds.watchdog import Watchdog
     from hubbub.service.webhooks.config import load_webhooks
 
     set_up()
+    role = _checked_role(role, workers, store)
     secret = read_secret(proxy_secret) if proxy_secret is not None else None
     limits = Limits(
         rate=quota,
@@ -102,24 +117,44 @@ def serve(
     folder = KeyFolder(keys)
     signing, token = folder.keys(), folder.token()
     # The port first: a second collector on one store would end the first.
-    sockets = [bind(host, wanted) for wanted in (port, metrics_port) if wanted is not None]
+    listening = bind(host, port)
+    ports = [] if metrics_port is None else [metrics_port + number * bool(metrics_port) for number in range(workers)]
+    metrics = [bind(host, each) for each in ports]
+    at, *metrics_at = (
+        f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}" for bound in (listening, *metrics)
+    )
+    serving: dict[str, Any] = {
+        "collections": [collection.name for collection in loaded],
+        "at": at,
+        "metrics": f"{metrics_at[0]}/metrics" if metrics_at else None,
+        "public_key": signing.public.hex(),
+        "token_file": str(folder.token_path),
+    }
+    _warn(host, folder, proxy_secret, hooks)
+    worker: Worker | int | None = None
+    if workers > 1:
+        worker = fork_workers(workers, lambda: log("serving", **serving, workers=workers))
+        if isinstance(worker, int):
+            raise typer.Exit(worker)
     options = {"keys": signing, "limits": limits, "alarms": alarms}
     collector = _collector(
-        loaded, store, reports or reports_folder(store), folder, clock_hold, Watchdog(stuck_after), options
+        loaded, store, reports or reports_folder(store), folder, clock_hold, Watchdog(stuck_after), role, options
     )
-    _warn(host, folder, proxy_secret, hooks)
-    at, *metrics = (f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}" for bound in sockets)
 
     def ready() -> None:
-        log(
-            "serving",
-            collections=list(collector.collections),
-            at=at,
-            metrics=f"{metrics[0]}/metrics" if metrics else None,
-            public_key=signing.public.hex(),
-            token_file=str(folder.token_path),
-        )
+        if isinstance(worker, Worker):
+            worker.ready()
+            log(
+                "worker ready",
+                worker=worker.number,
+                pid=os.getpid(),
+                metrics=metrics_at[worker.number : worker.number + 1],
+            )
+        else:
+            log("serving", **serving)
 
+    number = worker.number if isinstance(worker, Worker) else 0
+    sockets = [listening, *metrics[number : number + 1]]
     tokens = Tokens([token])
     raise typer.Exit(run(collector, tokens, sockets, routes=dashboard(tokens), on_ready=ready, webhooks=hooks))
 
@@ -131,20 +166,23 @@ def _collector(
     folder: KeyFolder,
     clock_hold: float | None,
     watchdog: Watchdog,
+    role: str,
     options: dict[str, Any],
 ) -> Collector:
     """The collector of these collections on a store. Exits with 1 if a replay does not reproduce what is stored."""
     from hubbub.service.base.logs import log
     from hubbub.service.base.trusted_clock import TrustedClock, hold_for
     from hubbub.service.collector.collector import Collector
+    from hubbub.service.collector.joint import JointCollector
     from hubbub.service.kept.archive import Archive
     from hubbub.service.rounds.question_run import ReplayMismatch
     from hubbub.service.store import open_store
+    from hubbub.service.store.joint import JointStore
 
     questions = [question for collection in collections for question in collection.questions.values()]
     keeps = any(question.keeps or question.searches for question in questions)
     archive = Archive(reports) if keeps or reports.exists() else None
-    opened = open_store(store)
+    opened = open_store(store) if role == "alone" else JointStore(store)
     clock = TrustedClock(opened.clock(), hold=hold_for(collections) if clock_hold is None else clock_hold)
     try:
         onion_key = folder.onion_key() if any(collection.shuffle for collection in collections) else None
@@ -152,10 +190,29 @@ def _collector(
         options = {**options, "onion_key": onion_key, "homomorphic_key": folder.homomorphic_key() if shared else None}
         options = {**options, "clock": clock, "archive": archive, "watchdog": watchdog}
         with watchdog:  # the start of a collector runs the questions' code
+            if isinstance(opened, JointStore):
+                return JointCollector(collections, opened, url=store, may_lead=role == "all", **options)
             return Collector(collections, opened, **options)
     except ReplayMismatch as error:
         log("stopped", level=logging.ERROR, error=type(error).__name__, detail=str(error))
         raise typer.Exit(1) from None
+
+
+def _checked_role(role: str, workers: int, store: str) -> str:
+    """The role of each process; refused where several processes cannot share the store."""
+    from hubbub.service.store import sqlite_path
+
+    if role not in ROLES:
+        raise InvalidValue("role", role, f"one of {', '.join(ROLES)}")
+    if workers > 1 and role == "alone":
+        role = "all"
+    if role != "alone" and sqlite_path(store) is not None:
+        raise InvalidValue(
+            "store",
+            "a SQLite file",
+            "PostgreSQL for several processes: a SQLite store belongs to one process, whose memory has its ids",
+        )
+    return role
 
 
 def _warn(host: str, folder: KeyFolder, proxy_secret: Path | None, hooks: list[Webhook]) -> None:

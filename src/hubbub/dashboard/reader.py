@@ -147,12 +147,13 @@ class Reader:
         now = self.now()
         asked = self._collector.collections[collection]
         open_asks = self._collector.board.open(asked.collection_id, now)
+        taken = self._collector.taken(open_asks)
         return [
             OpenAskCount(
                 question=open_ask.question,
                 step=open_ask.ask.step,
                 share=open_ask.ask.cohort.share / asked.terms[open_ask.question].group.of,
-                reports=open_ask.sketch.n,
+                reports=taken[open_ask.key],
                 opens=open_ask.opens,
                 closes=open_ask.closes,
             )

@@ -166,6 +166,13 @@ class Alarms:
             stored_state = WatchState.from_json(json.loads(text)["state"])
             self._removed.append((name, key, stored_state.event if stored_state.raised is not None else 0))
 
+    def reload(self) -> None:
+        """Read all states again: another process may have judged releases."""
+        self._removed = []
+        self._numbers = {name: self._store.last_alarm_event(name) for name in self._watches}
+        for name, by_question in self._watches.items():
+            self._restore(name, [watch for watches in by_question.values() for watch in watches])
+
     # -- in the collector's thread ----------------------------------------------------------------------------
 
     def clear_removed(self, changes: StoreChanges) -> None:

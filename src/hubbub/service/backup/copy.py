@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import HubbubError, needs
 from hubbub.core.private_file import make_private_file
+from hubbub.service.store.joined import JOINT, JOINT_COPIED, leave_to_one, owner_of
 from hubbub.service.store.postgres import PostgresStore, connect
 from hubbub.service.store.schema import VERSION
+from hubbub.service.store.sql import SET_META
 from hubbub.service.store.sqlite import SQLITE_ERRORS, SqliteStore
 
 if TYPE_CHECKING:
@@ -161,8 +163,27 @@ def copy_postgres(url: str, target: Path) -> None:
                     rows.execute(f"SELECT {', '.join(columns)} FROM {table}".encode())  # noqa: S608
                     while chunk := rows.fetchmany(_ROWS):
                         copy.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", chunk)  # noqa: S608
+            _add_processes(source, copy)
         copy.commit()
         make_single_file(copy)
+
+
+def _add_processes(source: psycopg.Connection[Any], copy: sqlite3.Connection) -> None:
+    """Add what each of several processes counted: a restored store belongs to one."""
+
+    def run(sql: str, *values: object) -> list[Any]:
+        return copy.execute(sql, values).fetchall()
+
+    if not owner_of(run).startswith(JOINT):
+        return
+    for table, columns in JOINT_COPIED.items():
+        run(f"CREATE TEMP TABLE {table} ({', '.join(columns)})")
+        rows = source.execute(f"SELECT {', '.join(columns)} FROM {table}".encode()).fetchall()  # noqa: S608
+        copy.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(columns))})", rows)  # noqa: S608
+    leave_to_one(run)
+    for table in JOINT_COPIED:
+        run(f"DROP TABLE {table}")
+    run(SET_META, "owner", "")
 
 
 def postgres_in_use(url: str) -> bool:

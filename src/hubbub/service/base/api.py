@@ -356,9 +356,18 @@ class ClockBody(ApiBody):
     seconds_left: int | UnsetType = UNSET
 
 
+class ProcessBody(ApiBody):
+    """What a process is where several use one store: "leader" or "ingest"; the leader's epoch; seconds behind it."""
+
+    role: str
+    epoch: Natural
+    lag: float
+
+
 class ReadyBody(ApiBody):
     """Whether reports are taken; if not, which parts are not ready, and why."""
 
     ready: bool
     not_ready: dict[str, str]
     clock: ClockBody | UnsetType = UNSET
+    process: ProcessBody | UnsetType = UNSET

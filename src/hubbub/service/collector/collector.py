@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hubbub.alarms.plan import AlarmPlan
 from hubbub.collection import Clock, Keys
@@ -24,7 +24,14 @@ from hubbub.service.base.logs import log, log_error
 from hubbub.service.base.trusted_clock import TrustedClock
 from hubbub.service.ingest.frames import Admission, Frame, Served
 from hubbub.service.ingest.ingest import draft, refusal
-from hubbub.service.ingest.open_asks import AnswerPlace, SignedDocument, signed_asks, signed_collection
+from hubbub.service.ingest.open_asks import (
+    AnswerPlace,
+    Board,
+    OpenAsk,
+    SignedDocument,
+    signed_asks,
+    signed_collection,
+)
 from hubbub.service.ingest.shared import check_homomorphic_key, make_share_checks
 from hubbub.service.ingest.shuffled import MOST_CHECKS, check_onion_key, make_checks
 from hubbub.service.ingest.warm_up import warm_up
@@ -33,7 +40,7 @@ from hubbub.service.rounds.eras import KnownVersions
 from hubbub.service.rounds.rounds import Rounds
 from hubbub.service.rounds.versions import VersionHistory, register
 from hubbub.service.rounds.watchdog import Watchdog
-from hubbub.service.store.base import Expiry, ReleaseRow, StoreChanges, StoreFailed
+from hubbub.service.store.base import AskKey, Expiry, ReleaseRow, StoreChanges, StoreFailed
 from hubbub.service.store.sql import Store
 from hubbub.shuffle.onion import OnionKey
 
@@ -43,6 +50,14 @@ if TYPE_CHECKING:
 __all__ = ["Collector", "Limits", "example_collector"]
 
 _MOST_LOGGED = 20
+
+
+class Standing(NamedTuple):
+    """What a process is among others: "leader" or "ingest", the leader's epoch, and how many seconds it is behind."""
+
+    role: str
+    epoch: int
+    lag: float
 
 
 class Collector:
@@ -101,40 +116,82 @@ class Collector:
         """How much was deleted since the start, by collection id and kind."""
         self.missing: list[str] = []
         """The files of single reports that the store names and that do not exist."""
-        added, outdated = register(collections, store)
         self.collections: Mapping[str, Collection] = MappingProxyType(
             {collection.name: collection for collection in collections}
         )
-        versions = KnownVersions([*store.collections(), *added])
-        self.history = VersionHistory(self.collections, store, versions)
-        over = {(row.name, row.version): row.id for row in versions.rows if row.id in outdated}
-        self.served = Served(self.collections, over)
+        self._given = tuple(collections)
+        self._read_versions()
         self.specs = {collection.name: signed_collection(collection, keys.private) for collection in collections}
         self.asks: dict[str, SignedDocument] = {}
         self._counts = store.counts()
         self._published: dict[str, tuple[object, ...]] = {}
         self.alarms = Alarms(collections, store, alarms or {})
-        first = StoreChanges(collections=added)
+        self._rng = rng or Random()
+        self._shuffle_keys: dict[str, Any] = {"onion_key": onion_key, "homomorphic_key": homomorphic_key}
+        self._begin()
+
+    def _read_versions(self) -> None:
+        """Read which versions are stored, and refuse to serve what they do not allow."""
+        self._added, self._outdated = register(self._given, self.store)
+        self._versions = KnownVersions([*self.store.collections(), *self._added])
+        self.history = VersionHistory(self.collections, self.store, self._versions)
+        over = {(row.name, row.version): row.id for row in self._versions.rows if row.id in self._outdated}
+        self.served = Served(self.collections, over)
+
+    def _begin(self) -> None:
+        """Ask what is due, before anyone sends a report."""
+        self._lead(Board(self.store, self._rng, self.limits.ceilings))
+        self.tick()
+        self._archive_closed()
+
+    def _lead(self, board: Board) -> None:
+        """Resume what is stored, and drive the rounds from now on."""
+        first = StoreChanges(collections=self._added)
         self.alarms.clear_removed(first)
         self._rounds = Rounds(
-            collections,
-            store,
-            rng or Random(),
-            versions,
-            outdated=outdated,
-            ceilings=self.limits.ceilings,
-            archive=archive,
+            self._given,
+            self.store,
+            self._rng,
+            self._versions,
+            outdated=self._outdated,
+            archive=self.archive,
             on_release=self.alarms.judge,
             watchdog=self.watchdog,
             first=first,
+            board=board,
         )
-        self.board = self._rounds.board
         self.failed = self._rounds.failed
         """The questions that were set aside, by collection id and name, and why."""
-        shuffle_keys: dict[str, Any] = {"onion_key": onion_key, "homomorphic_key": homomorphic_key}
-        self._admission = Admission(self.served, store, self.board, clock=clock, limits=self.limits, **shuffle_keys)
-        self.tick()
-        self._archive_closed()
+        self._running = self._rounds.running
+        self._use(board)
+
+    def _use(self, board: Board) -> None:
+        """Take reports to the asks of a board."""
+        self.board = board
+        self._admission = Admission(
+            self.served, self.store, board, clock=self.clock, limits=self.limits, **self._shuffle_keys
+        )
+
+    def standing(self) -> Standing | None:
+        """What this process is among several over one store; None if it is alone."""
+        return None
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process drives the rounds."""
+        return True
+
+    @property
+    def processes(self) -> int:
+        """How many processes take reports."""
+        return 1
+
+    def resign(self) -> None:
+        """Let another process lead at once: this one stops."""
+
+    def taken(self, asks: Sequence[OpenAsk]) -> dict[AskKey, int]:
+        """How many reports were counted to each of some asks so far."""
+        return {ask.key: ask.sketch.n for ask in asks}
 
     def admit(self, content_type: str, body: bytes) -> Frame:
         """Read an upload or a batch, or refuse it (`RefusedRequest`); refusals are counted."""
@@ -218,7 +275,7 @@ class Collector:
 
     def warm_up(self) -> None:
         """Compile the kernels that reports will need."""
-        warm_up(self.collections.values(), self._rounds.running, without=self.failed)
+        warm_up(self.collections.values(), self._running, without=self.failed)
 
     def tick(self) -> float:
         """Do what is due by the clock. Returns when something will be due next."""

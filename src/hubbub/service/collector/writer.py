@@ -18,6 +18,8 @@ from hubbub.service.store.sql import Store
 
 GATHER = 0.003
 """Seconds that a group waits for more requests: a commit costs about as much for one report as for a thousand."""
+LONGEST_GATHER = 0.02
+"""The most seconds that a group waits where several processes take reports: each has only a share of them."""
 MOST_GROUP = 50_000
 MOST_WAITING = 200_000
 DOOR = 2.5
@@ -130,6 +132,7 @@ class Writer:
                 elif self.stopping:
                     self._tick()
                     self._collector.watchdog.stopped_in_order()
+                    self._collector.resign()
                     return
                 if time.monotonic() >= due:
                     due = self._tick()
@@ -152,7 +155,7 @@ class Writer:
             if not self._waiting:
                 return
         if not self.stopping and self._reports < MOST_GROUP:
-            time.sleep(GATHER)
+            time.sleep(min(GATHER * self._collector.processes, LONGEST_GATHER))
         group: list[_Waiting] = []
         with self._change:
             count = 0

@@ -167,6 +167,11 @@ class ServiceMetrics:
         yield _gauge("listeners", "Listeners to events.", len(service.hub))
         yield _gauge("clock_in_doubt", "1 while wall time is not believed.", in_doubt)
         yield _gauge("clock_ahead_seconds", "Wall time ahead of the time gone by.", ahead)
+        standing = collector.standing()
+        if standing is not None:
+            yield _gauge("leads", "1 in the process that drives the rounds.", int(standing.role == "leader"))
+            yield _gauge("epoch", "The epoch of the leader.", standing.epoch)
+            yield _gauge("lag_seconds", "Seconds since this process heard of what the leader did.", standing.lag)
         yield _gauge("ready", "1 while reports are taken.", int(service.ready))
 
     def _outcomes(self) -> Iterable[tuple[tuple[str, str], float]]:

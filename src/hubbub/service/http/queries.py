@@ -262,9 +262,11 @@ class Queries:
         self._tokens.check(request)
         collection = self._collection(request)
         now = self._collector.clock.now()
+        open_asks = self._collector.board.open(collection.collection_id, now)
+        taken = self._collector.taken(open_asks)
         asks = [
-            api.OpenAskBody(question=ask.question, step=ask.ask.step, reports=ask.sketch.n, closes=ask.closes)
-            for ask in self._collector.board.open(collection.collection_id, now)
+            api.OpenAskBody(question=ask.question, step=ask.ask.step, reports=taken[ask.key], closes=ask.closes)
+            for ask in open_asks
         ]
         return JsonAnswer(api.CountsBody(outcomes=self._service.counts(collection.name), open=asks))
 
@@ -298,7 +300,9 @@ class Queries:
         problems = await self._service.not_ready()
         trusted = self._collector.trusted
         clock = msgspec.UNSET if trusted is None else clock_body(trusted.status())
-        answer = api.ReadyBody(ready=not problems, not_ready=problems, clock=clock)
+        standing = self._collector.standing()
+        process = msgspec.UNSET if standing is None else api.ProcessBody(**standing._asdict())
+        answer = api.ReadyBody(ready=not problems, not_ready=problems, clock=clock, process=process)
         return JsonAnswer(answer, 503 if problems else 200)
 
     async def openapi(self, _request: Request) -> Response:

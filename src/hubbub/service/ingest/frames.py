@@ -147,6 +147,10 @@ class Admission:
         self._limits = limits or Limits()
         self._quota = Quota(rate=self._limits.rate, burst=self._limits.burst, clock=clock)
 
+    def share(self, processes: int) -> None:
+        """Take only the share of the quota of one of some processes."""
+        self._quota.rate, self._quota.burst = self._limits.rate / processes, max(self._limits.burst // processes, 1)
+
     def read(self, content_type: str, body: bytes) -> Frame:
         """Read an upload or a batch that devices send directly."""
         _check_size(body, self._limits.most_bytes)
@@ -158,7 +162,7 @@ class Admission:
         self._check_ceiling(frame)
         wait = self._quota.take(frame.collection, count)
         if wait:
-            detail = f"more than {self._limits.rate:g} reports per second; try again in {wait:.3g} seconds"
+            detail = f"more than {self._quota.rate:g} reports per second; try again in {wait:.3g} seconds"
             raise RefusedRequest("over_quota", detail, collection=frame.collection, count=count, wait=wait)
         return frame
 

@@ -1,6 +1,6 @@
 """Counts each report once: decides, without changing anything, which transaction a group of requests becomes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,8 +64,16 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
     knows
         Whether an ask that is not on the board was ever published, by collection and name.
     """
-    drafted, taken = Draft(StoreChanges(), [Receipt() for _ in frames], []), 0
-    for key, group in gather(frames, drafted.receipts, board, knows).items():
+    receipts = [Receipt() for _ in frames]
+    return decide(frames, gather(frames, receipts, board, knows), receipts, board, now)
+
+
+def decide(
+    frames: Sequence[Frame], groups: Mapping[AskKey, ReportGroup], receipts: list[Receipt], board: Board, now: float
+) -> Draft:
+    """Decide what to do with the reports of a group of requests, which were read. Nothing is changed but `receipts`."""
+    drafted, taken = Draft(StoreChanges(), receipts, []), 0
+    for key, group in groups.items():
         ask = board.asks[key]
         board.counting = key.collection, ask.question
         status = _status(ask, group, now)

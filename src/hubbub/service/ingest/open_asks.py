@@ -192,6 +192,17 @@ class Board:
             keeps=ask.kept or collection.questions[row.question].keeps,
         )
 
+    def close(self, asks: Sequence[OpenAsk], changes: StoreChanges) -> None:
+        """Make asks final: their sketches never change again."""
+        for ask in asks:
+            if not ask.final:
+                ask.final = True
+                changes.finals.append(ask.key)
+
+    def pages(self, ask: OpenAsk) -> int:
+        """How many pages the ids of an ask fill in the store."""
+        return ask.ids.pages
+
     def add(self, ask: OpenAsk) -> None:
         """Add an ask. Another ask with the same name is refused: reports to the two could not be told apart."""
         if self._places.setdefault(ask.place, ask) is not ask:

@@ -56,6 +56,8 @@ class Rounds:
         Called once with each release, before it is stored.
     first
         What the first tick's changes begin with: new versions are stored with what they ask first, or not at all.
+    board
+        An empty board to use, instead of one of a single process.
     """
 
     def __init__(
@@ -71,8 +73,9 @@ class Rounds:
         on_release: OnRelease = lambda *release: None,
         watchdog: Watchdog | None = None,
         first: StoreChanges | None = None,
+        board: Board | None = None,
     ) -> None:
-        self.board = Board(store, rng, ceilings)
+        self.board = board or Board(store, rng, ceilings)
         self._watchdog = watchdog or Watchdog()
         stuck = self._watchdog.attach(store, {collection.collection_id: collection.name for collection in collections})
         self._store, self._archive, self._on_release = store, archive, on_release
@@ -173,7 +176,7 @@ class Rounds:
         for key, ask in list(self.board.asks.items()):
             if ask.final and now >= ask.until + MARGIN:
                 self.board.drop(key)
-                self._id_deletion.add(key, ask.ids.pages)
+                self._id_deletion.add(key, self.board.pages(ask))
         self._id_deletion.delete_some(changes)
         self._sweep(now if settled is None else settled, changes)
         return changes
@@ -303,7 +306,7 @@ class Rounds:
         if any(now < ask.until for ask in open_asks):
             return None
         self._mark(run.collection, run.era.question, closing=True)
-        _close(open_asks, changes)
+        self.board.close(open_asks, changes)
         run.answer([ask.sketch for ask in open_asks])
         return run
 
@@ -311,7 +314,7 @@ class Rounds:
         """End a study that cannot go on."""
         log("study stopped", level=logging.WARNING, question=run.era.question, run=run.number, why=why)
         asks = self.board.of(run.collection.collection_id, run.era.question)
-        _close([ask for ask in asks if ask.number == run.number], changes)
+        self.board.close([ask for ask in asks if ask.number == run.number], changes)
         changes.releases.append(run.stop(why, time=now))
 
     def _count(self, run: QuestionRun, count: Count, changes: StoreChanges) -> bool:
@@ -349,11 +352,3 @@ class Rounds:
     def _is_too_far_behind(self, run: QuestionRun, now: float) -> bool:
         longest = max(LONGEST_GAP, run.collection.questions[run.era.question].lasts)
         return not run.is_study and run.is_unanswered and run.schedule.at(now) - run.number > longest
-
-
-def _close(asks: Sequence[OpenAsk], changes: StoreChanges) -> None:
-    """Make the sketches of asks final."""
-    for ask in asks:
-        if not ask.final:
-            ask.final = True
-            changes.finals.append(ask.key)

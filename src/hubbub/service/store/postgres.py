@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hubbub.core.errors import needs
 from hubbub.random.source import Random
 from hubbub.service.store.base import StoreFailed
-from hubbub.service.store.sql import OWNER, Store
+from hubbub.service.store.joined import JOINT, JOINT_LOCK, leave_to_one, owner_of
+from hubbub.service.store.sql import OWNER, SET_META, Store
 
 if TYPE_CHECKING:
     import psycopg
@@ -29,7 +30,8 @@ _SETTINGS = {
 class PostgresStore(Store):
     """A store in the database that a URL names, in its default schema.
 
-    Every commit locks the owner's row: a collector that takes over waits for the last commit of the earlier one.
+    Every commit locks the owner's row: a collector that takes over waits for the last commit of the earlier one. From
+    several processes (`joint.py`) it takes over what they have counted.
     """
 
     types = {"real": "DOUBLE PRECISION", "bytes": "BYTEA", "serial": "BIGSERIAL PRIMARY KEY"}  # noqa: RUF012 - as the base declares it
@@ -45,6 +47,16 @@ class PostgresStore(Store):
             raise StoreFailed(str(error)) from error
         super().__init__(rng)
 
+    def _open(self) -> None:
+        with self._transaction():
+            self._write("SELECT pg_advisory_xact_lock(?)", JOINT_LOCK)
+            self._bring_up_to_date()
+            if owner_of(self._write).startswith(JOINT):
+                self._write("LOCK TABLE ask_shards IN EXCLUSIVE MODE")  # transactions that count reports are over
+                leave_to_one(self._write)
+            self._refuse_damage()
+            self._write(SET_META, "owner", self._owner)
+
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         try:
@@ -54,22 +66,22 @@ class PostgresStore(Store):
             raise StoreFailed(str(error)) from error
 
     def _write(self, sql: str, *values: object) -> list[Any]:
-        cursor = self._writer.execute(_marked(sql), values)
+        cursor = self._writer.execute(marked(sql), values)
         return cursor.fetchall() if cursor.description else []
 
     def _changed(self, sql: str, *values: object) -> int:
-        return self._writer.execute(_marked(sql), values).rowcount
+        return self._writer.execute(marked(sql), values).rowcount
 
     def _read(self, sql: str, *values: object) -> list[Any]:
         with self._reading:
             try:
-                return self._reader.execute(_marked(sql), values).fetchall()
+                return self._reader.execute(marked(sql), values).fetchall()
             except self._error as error:
                 raise StoreFailed(str(error)) from error
 
     def _stream(self, sql: str) -> Iterable[Any]:
         with self._writer.cursor(name="stream") as rows:
-            yield from rows.execute(_marked(sql))
+            yield from rows.execute(marked(sql))
 
     def _probe(self, seconds: float) -> list[Any]:
         with self._transaction():
@@ -97,5 +109,6 @@ def connect(url: str) -> psycopg.Connection[Any]:
     return connection
 
 
-def _marked(sql: str) -> bytes:
+def marked(sql: str) -> bytes:
+    """A statement with the marks of the database for its values."""
     return sql.replace("?", "%s").encode()

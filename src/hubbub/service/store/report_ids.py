@@ -282,6 +282,16 @@ class ReportIds:
         return self._full + (len(self._tail) > 0)
 
     @property
+    def full(self) -> int:
+        """How many pages are full."""
+        return self._full
+
+    @property
+    def tail(self) -> int:
+        """How many ids are on the last page, which is not full."""
+        return len(self._tail)
+
+    @property
     def memory(self) -> int:
         """Bytes that the index takes."""
         return self.index.memory

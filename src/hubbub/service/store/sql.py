@@ -88,15 +88,22 @@ class Store(ProtocolReader, ReportReader, StatusReader):
         self._writing = threading.RLock()
         self._reading = threading.RLock()
         try:
-            with self._transaction():
-                self._bring_up_to_date()
-                damage = self._damage()
-                if damage:
-                    raise StoreFailed(f"the store is damaged: {damage}; restore a backup")
-                self._write(_META, "owner", self._owner)
+            self._open()
         except BaseException:
             self.close()
             raise
+
+    def _open(self) -> None:
+        """Make the store ready, and take it over."""
+        with self._transaction():
+            self._bring_up_to_date()
+            self._refuse_damage()
+            self._write(SET_META, "owner", self._owner)
+
+    def _refuse_damage(self) -> None:
+        damage = self._damage()
+        if damage:
+            raise StoreFailed(f"the store is damaged: {damage}; restore a backup")
 
     def _bring_up_to_date(self) -> None:
         """Create the tables, or migrate those of an older version, in the transaction that takes the store over."""
@@ -110,7 +117,7 @@ class Store(ProtocolReader, ReportReader, StatusReader):
         else:
             for statement in tables(**self.types):
                 self._write(statement)
-        self._write(_META, "version", str(FORMAT.version))
+        self._write(SET_META, "version", str(FORMAT.version))
 
     # -- what a database answers ------------------------------------------------------------------------------
 
@@ -151,14 +158,18 @@ class Store(ProtocolReader, ReportReader, StatusReader):
         """
         deleted: Counter[tuple[str, str]] = Counter()
         with self._writing, self._transaction():
-            if not self._changed("UPDATE meta SET value = value WHERE key = 'owner' AND value = ?", self._owner):
-                raise StoreFailed("another collector has taken over the store")
+            self._check_right(changes)
             self._store_asks(changes)
             deleted += self._store_reports(changes)
             self._store_answers(changes)
             for expiry in changes.expired:
                 deleted += self._expire(expiry)
         return deleted
+
+    def _check_right(self, changes: StoreChanges) -> None:
+        """Check, in the transaction that stores the changes, that this collector may store them; else `StoreFailed`."""
+        if not self._changed("UPDATE meta SET value = value WHERE key = 'owner' AND value = ?", self._owner):
+            raise StoreFailed("another collector has taken over the store")
 
     def _store_asks(self, changes: StoreChanges) -> None:
         """Store what begins: versions, eras and asks."""
@@ -226,9 +237,9 @@ class Store(ProtocolReader, ReportReader, StatusReader):
         for place, count in changes.counts.items():
             self._write(_COUNT, *place, count)
         if changes.clock is not None:
-            self._write(_META, "clock", changes.clock)
+            self._write(SET_META, "clock", changes.clock)
         if changes.calling is not None:
-            self._write(_META, "calling", changes.calling)
+            self._write(SET_META, "calling", changes.calling)
         if changes.minute:
             self._rate(changes)
 
@@ -312,7 +323,7 @@ _SKETCH = """UPDATE sketches SET data = ?, checksum = ? WHERE collection = ? AND
 _ENDED = "UPDATE eras SET running = 0 WHERE collection = ? AND question = ? AND first = ? AND running = 1"
 _ERA = """INSERT INTO eras (collection, question, first, arithmetic) VALUES (?, ?, ?, ?)
     ON CONFLICT (collection, question, first) DO UPDATE SET arithmetic = excluded.arithmetic"""
-_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+SET_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 # A step was passed over if none of its asks was ever open, deleted asks included.
 _PASSED_OVER = """{} FROM {} WHERE collection = ? AND question = ? AND step >= ?
     AND step NOT IN (SELECT step FROM asks WHERE collection = ? AND question = ? AND step >= ? AND opens < closes + ?)

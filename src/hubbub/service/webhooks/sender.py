@@ -78,6 +78,7 @@ FIRST_WAIT, LONGEST_WAIT = 1.0, 600.0
 OUTCOMES = ("delivered", "failed", "left_out")
 
 _IDLE = 30.0
+_LOOK = 1.0  # seconds between two looks whether this process leads
 _PATIENCE = 5.0
 
 
@@ -98,6 +99,7 @@ class WebhookSender:
         self.failing: str | None = None
         """Why the last attempt failed; None if it did not."""
         self._rng = Random()
+        self._led = collector.leads
         self._change = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name=f"hubbub-webhook-{webhook.name}", daemon=True)
@@ -137,6 +139,9 @@ class WebhookSender:
         while not self._stopping:
             self._change.clear()
             try:
+                if not self._may_send():
+                    self._change.wait(_LOOK)
+                    continue
                 event = self._next()
                 if event is not None:
                     self._send(event)
@@ -145,6 +150,16 @@ class WebhookSender:
             except Exception as error:  # such as a store that is gone: the thread goes on until the collector stops
                 log_error("webhook stuck", error, webhook=self.webhook.name)
                 self._wait(_IDLE)
+
+    def _may_send(self) -> bool:
+        """Whether this process leads: only a leader sends. One that begins to lead goes on where another ended."""
+        leads = self._collector.leads
+        if leads and not self._led:
+            known = self._collector.store.delivered()
+            for name, number in list(self._taken.items()):
+                self._take(name, known.get((self.webhook.name, name), number))
+        self._led = leads
+        return leads
 
     def _next(self) -> AlarmEvent | None:
         """The oldest event that waits."""
