@@ -3,6 +3,7 @@
 from textwrap import fill
 
 from hubbub.authoring.coalitions import coalitions_of
+from hubbub.authoring.guarantees import most_in
 from hubbub.collection.shuffle_route import ObliviousRoute, Route
 from hubbub.collection.time import duration_text, span
 from hubbub.core.event import UNITS_PER_EPSILON
@@ -28,6 +29,27 @@ def promise(collection: Collection, *, width: int | None = None) -> str:
         f"What is not covered. {_uncovered(collection)}",
     ]
     return "\n\n".join(paragraph if width is None else fill(paragraph, width) for paragraph in paragraphs)
+
+
+def short_promise(collection: Collection) -> str:
+    """The promise in a few sentences, for the person who is asked."""
+    budget, day = collection.budget, most_in(collection, max(1, 86400 // collection.step_seconds))
+    names = listed(sorted({field for question in collection.questions.values() for field in question.reads()}))
+    sure = sure_text(day / UNITS_PER_EPSILON)
+    life = "There is no limit for life: a habit that lasts can be learned in time, a single day cannot."
+    if budget.user is not None:
+        life = f"In all your life, nobody can become more than {sure_text(budget.user / UNITS_PER_EPSILON)} sure."
+    unprotected = sent_unprotected(collection)
+    plain = (
+        f" What is asked under {listed(unprotected)} includes values that are sent as they are." if unprotected else ""
+    )
+    return (
+        f"This program notes {names} on this device, where it stays. What is sent is changed at random first, so that "
+        f"nobody, not even who runs this, can tell what you did: whoever sees all that you send in a day, and thought "
+        f"two possibilities equally likely, can be at most {sure} sure of either. {life}{plain} Only numbers about at "
+        f"least {collection.minimum_batch:,} people are published, and reports are deleted after "
+        f"{duration_text(collection.retention_days * 86400)}. Your taking part and your address are not hidden."
+    )
 
 
 def sent_unprotected(collection: Collection) -> list[str]:

@@ -22,6 +22,7 @@ from hubbub.cli import (
     itemsets,
     marginals,
     plan,
+    promise,
     release,
     serve,
     shuffler,
@@ -133,6 +134,7 @@ def hubbub(
 app.command()(demo.demo)
 app.add_typer(plan.app, name="plan")
 app.command()(check.check)
+app.command()(promise.promise)
 app.command()(serve.serve)
 app.command()(backup.backup)
 app.command()(restore.restore)
