@@ -390,7 +390,7 @@ def test_a_replay_is_refused_and_a_duplicate_is_no_fault(shared: Web):
     assert shared.post(BATCH_TYPE, alone).json()["duplicates"] == 1
 
 
-def test_a_good_report_is_counted_beside_a_bad_one(shared: Web):
+def test_a_good_report_is_counted_next_to_a_bad_one(shared: Web):
     entry = shared.entry(1)
     entries = [raw(entry), [*entry.name, bytes(16), b"hostile"]]
     answer = shared.post(UPLOAD_TYPE, raw_upload(shared, entries=entries)).json()
