@@ -445,7 +445,7 @@ def test_a_fault_of_the_collector_costs_one_request_and_not_its_neighbours(monke
                 raise ZeroDivisionError
             check(self, reports)
 
-        other = next(one for one in (web.entry(1) for _ in range(99)) if one.report != faulty.report)
+        other = next(candidate for candidate in (web.entry(1) for _ in range(99)) if candidate.report != faulty.report)
         frames = [web.collector.admit(UPLOAD_TYPE, web.frame(entry)) for entry in (faulty, other)]
         monkeypatch.setattr(type(web.ask().mechanism), "check", fails)
         bad, good = web.collector.ingest(frames)
