@@ -27,6 +27,18 @@ database = sqlite3.connect(sys.argv[1], timeout=30)
 database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 database.close()
 """
+_BUSY = """
+import sqlite3, sys
+try:
+    sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None).execute("BEGIN IMMEDIATE")
+except sqlite3.OperationalError:
+    sys.exit(3)
+"""
+
+
+def locked(path: Path) -> bool:
+    """Whether another process finds it locked."""
+    return subprocess.run([sys.executable, "-c", _BUSY, str(path)], check=False, timeout=60).returncode == 3
 
 
 def _python(code: str) -> Callable[[Path, Path], None]:

@@ -131,7 +131,7 @@ def test_table_9_2_follows_from_the_formulas():
 
 @pytest.mark.papers
 @pytest.mark.parametrize("name", ["wang-2023-vectors-figure-2", "wang-2023-sao2-figure-2"])
-def test_claims_stand_beside_valid_bounds(name):
+def test_claims_stand_next_to_valid_bounds(name):
     claims = [cell for cell in reproduce(name).cells if cell.column == "claim"]
     assert claims
     assert all("holds" in cell.note for cell in claims), claims

@@ -222,8 +222,8 @@ def test_where_there_are_several_mechanisms_the_bound_is_of_any() -> None:
     """A question whose asks differ in epsilon: the bound holds for whatever spends as much."""
     text = changed('kind = "histogram"', 'kind = "stream"\nmethod = "LBA"\nw = 4').replace("fakes = 200", "fakes = 0")
     collection = load_collection(text)
-    alone, *_, together = coalitions_of(collection, "popular")
-    assert together.epsilon == pytest.approx(2.0)
+    alone, *_, everyone = coalitions_of(collection, "popular")
+    assert everyone.epsilon == pytest.approx(2.0)
     assert amplify(GRR(epsilon=2.0, domain=3), n=1000, delta=1e-6).epsilon < alone.epsilon < 2.0
 
 
@@ -231,9 +231,9 @@ def test_fakes_that_hide_nothing_for_sure_are_not_counted() -> None:
     """A file with an error is still explained, by what holds whatever the fakes are."""
     route, oue = load_collection(TEXT).shuffle, OUE(epsilon=2.0, domain=3)
     assert route is not None
-    alone, others, all_others, one_left, together = (coalition.epsilon for coalition in coalitions(oue, route, 1000))
+    alone, others, all_others, one_left, everyone = (coalition.epsilon for coalition in coalitions(oue, route, 1000))
     assert alone == others == amplify(oue, n=1000, delta=1e-6).epsilon
-    assert all_others == one_left == together == oue.effective_epsilon
+    assert all_others == one_left == everyone == oue.effective_epsilon
     assert coalitions(2.0, route, 1000)[0].epsilon < 2.0
 
 

@@ -3,8 +3,6 @@
 import json
 import os
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,19 +18,7 @@ from hubbub.client.documents import ClientRefusal
 from hubbub.collection import seal
 from tests.client.device import MIXED, World, store_of
 from tests.shared.killed_processes import run_script
-
-BUSY = """
-import sqlite3, sys
-try:
-    sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None).execute("BEGIN IMMEDIATE")
-except sqlite3.OperationalError:
-    sys.exit(3)
-"""
-
-
-def locked(path: Path) -> bool:
-    """Whether another process finds it locked."""
-    return subprocess.run([sys.executable, "-c", BUSY, str(path)], check=False, timeout=60).returncode == 3
+from tests.third_parties import locked
 
 
 @pytest.mark.parametrize("reader", ["status", "client"])

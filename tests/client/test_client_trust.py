@@ -263,7 +263,7 @@ def test_an_unsafe_collection_is_refused(here: World) -> None:
             client.status()
 
 
-def test_a_new_key_is_trusted_beside_the_old_and_then_alone(here: World) -> None:
+def test_a_new_key_is_trusted_next_to_the_old_and_then_alone(here: World) -> None:
     new = Keys(b"n" * 32)
     assert here.spend([5]) == 1
 

@@ -136,9 +136,9 @@ SEED_SAMPLE = 120_000
 
 def collisions(hashes: Sequence[np.ndarray], buckets: int) -> float:
     """How many standard deviations the number of collisions is from its mean."""
-    together = int((bucket(hashes[0], buckets) == bucket(hashes[1], buckets)).sum())
+    in_both = int((bucket(hashes[0], buckets) == bucket(hashes[1], buckets)).sum())
     n = hashes[0].size
-    return (together - n / buckets) / np.sqrt(n / buckets * (1 - 1 / buckets))
+    return (in_both - n / buckets) / np.sqrt(n / buckets * (1 - 1 / buckets))
 
 
 @pytest.mark.parametrize("pair", PAIRS)

@@ -5,8 +5,6 @@ import os
 import re
 import sqlite3
 import stat
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -14,15 +12,9 @@ import pytest
 
 import hubbub
 from hubbub.core.private_file import make_private_file
+from tests.third_parties import locked
 
 SOURCES = sorted(Path(hubbub.__file__).parent.rglob("*.py"))
-BUSY = """
-import sqlite3, sys
-try:
-    sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None).execute("BEGIN IMMEDIATE")
-except sqlite3.OperationalError:
-    sys.exit(3)
-"""
 
 
 def mode(path: Path) -> int:
@@ -58,9 +50,9 @@ def test_locks_of_this_process_survive(tmp_path: Path):
     database = sqlite3.connect(path, isolation_level=None)
     database.execute("BEGIN IMMEDIATE")
     make_private_file(path)
-    assert subprocess.run([sys.executable, "-c", BUSY, str(path)], check=False, timeout=60).returncode == 3
+    assert locked(path)
     os.close(os.open(path, os.O_RDWR))  # what this is all about: the probe sees a lock that vanishes
-    assert subprocess.run([sys.executable, "-c", BUSY, str(path)], check=False, timeout=60).returncode == 0
+    assert not locked(path)
     database.close()
 
 

@@ -75,7 +75,7 @@ def test_landmarks_language_title_and_one_first_heading(page: Outline):
         assert element.given["aria-labelledby"]
 
 
-def test_every_drawing_is_labelled_or_stands_beside_its_number(page: Outline):
+def test_every_drawing_is_labelled_or_stands_next_to_its_number(page: Outline):
     for element in page.all("svg"):
         if element.given.get("aria-hidden") == "true":
             assert element.above[-3:] == ("tbody", "tr", "td")

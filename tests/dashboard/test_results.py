@@ -240,9 +240,14 @@ def test_steps_together_are_sharper_than_one_and_still_right(get: Get, collector
     (section,) = get("/results/emoji").page.having("section", "aria-labelledby", "together-popular-title")
     assert f"The last {len(releases)} steps together" in section.text
     assert f"{sum(release['n'] for release in releases):,} reports" in section.text
-    top = max(range(len(releases[0]["labels"])), key=lambda code: sum(one["value"][code] for one in releases))
-    mean = sum(one["value"][top] for one in releases) / len(releases)
-    reach = math.hypot(*((one["high"][top] - one["low"][top]) / 2 for one in releases)) / len(releases)
+    top = max(
+        range(len(releases[0]["labels"])),
+        key=lambda code: sum(step_release["value"][code] for step_release in releases),
+    )
+    mean = sum(step_release["value"][top] for step_release in releases) / len(releases)
+    reach = math.hypot(
+        *((step_release["high"][top] - step_release["low"][top]) / 2 for step_release in releases)
+    ) / len(releases)
     first = next(row for table in section.all("table") for row in table.all("tr")[1:])
     assert releases[0]["labels"][top] in first.text
     for number in (mean, mean - reach, mean + reach):

@@ -76,8 +76,8 @@ def test_a_stream_of_four_steps_by_two_shufflers() -> None:
     assert 4 <= len(result["batches"]) <= 7  # three levels
     assert result["present"] >= 20
     assert all(batch["people"] >= result["present"] and batch["fakes"] == 0 for batch in result["batches"])
-    alone, *_, together = result["coalitions"]
-    assert alone["epsilon"] < together["epsilon"] <= 2
+    alone, *_, everyone = result["coalitions"]
+    assert alone["epsilon"] < everyone["epsilon"] <= 2
     assert result["covered"] >= 2  # 4 intervals
 
 

@@ -98,7 +98,7 @@ def make_wire(folder: Path) -> None:
     expected = {
         "mechanism": grr.spec(),
         "entries": [[str(entry.name), entry.report_id.hex(), entry.report.hex()] for entry in entries],
-        "values": [int(one.private["value"][0]) for one in reports],
+        "values": [int(made.private["value"][0]) for made in reports],
     }
     write(folder / "expected.json", expected)
 

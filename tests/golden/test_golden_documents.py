@@ -110,8 +110,8 @@ def test_frames_are_read_and_made_byte_for_byte(folder: Path) -> None:
     ):
         data = (folder / name).read_bytes()
         upload = decode(data)
-        assert [(str(one.name), one.report_id.hex(), one.report.hex()) for one in upload.entries] == entries
-        assert [int(one.reports(mechanism).private["value"][0]) for one in upload.entries] == known["values"]
+        assert [(str(row.name), row.report_id.hex(), row.report.hex()) for row in upload.entries] == entries
+        assert [int(row.reports(mechanism).private["value"][0]) for row in upload.entries] == known["values"]
         assert encode(upload.collection, upload.version, upload.entries, 1024) == data
     cover = (folder / "cover.msgpack").read_bytes()
     assert decode_upload(cover).entries == []

@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
 from hubbub.questions.collection import Collection
+from tests.js.both_clients import BothClients, OpenBothClients
 from tests.js.chromium import NODE, NPM, chromium
 from tests.js.local_site import Site
 from tests.js.tab import OpenSite, RunNode, Tab, Visit
-from tests.js.together import OpenTogether, Together
 
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients" / "js"
@@ -120,14 +120,14 @@ def visit(context: BrowserContext, site: OpenSite) -> Visit:
 
 
 @pytest.fixture
-def together(context: BrowserContext, site: OpenSite, tmp_path: Path) -> Iterator[OpenTogether]:
+def both_clients(context: BrowserContext, site: OpenSite, tmp_path: Path) -> Iterator[OpenBothClients]:
     """Start a real collector of a collection for both clients, at a time."""
-    started: list[Together] = []
+    started: list[BothClients] = []
 
-    def start(collection: Collection, now: float | None = None) -> Together:
+    def start(collection: Collection, now: float | None = None) -> BothClients:
         folder = tmp_path / str(len(started))
         folder.mkdir()
-        started.append(Together(context, site, folder, collection, now))
+        started.append(BothClients(context, site, folder, collection, now))
         return started[-1]
 
     yield start

@@ -115,7 +115,7 @@ def test_a_page_of_another_site_answers_and_what_it_leaves_arrives(
     assert collector.outcomes() == {"accepted": 4, "duplicate": 2}
 
 
-def test_the_example_page_beside_a_collector(context: BrowserContext, built: Path, serve: Serve) -> None:
+def test_the_example_page_next_to_a_collector(context: BrowserContext, built: Path, serve: Serve) -> None:
     collector = serve((EXAMPLES / "emoji.toml").read_text(encoding="utf-8"))
     options = ["--server", collector.url, "--key", collector.key.hex(), "--port", "0"]
     command = [sys.executable, "-u", str(EXAMPLES / "browser" / "serve.py"), *options]

@@ -11,7 +11,7 @@ from hubbub.authoring import load_collection
 from hubbub.mechanisms.frequency.measured import Measured
 from hubbub.protocols.driver import Conversation, Release
 from hubbub.service.kept.archive import reports_to
-from tests.js.together import OpenTogether
+from tests.js.both_clients import OpenBothClients
 
 TOML = (Path(__file__).parents[2] / "examples" / "crashes.toml").read_text()
 TOML = TOML.replace("epsilon = 1.0", "epsilon = 8.0").replace("epsilon = 14.0", "epsilon = 126.0")
@@ -40,14 +40,14 @@ await client.record("crashed", n % 2 ? "yes" : "no");
 if (n < 8) await client.record("start", n % 2 ? 10 : 2.5);"""
 
 
-def test_both_clients_answer_and_every_release_is_what_the_protocol_says(together: OpenTogether) -> None:
+def test_both_clients_answer_and_every_release_is_what_the_protocol_says(both_clients: OpenBothClients) -> None:
     """Nine of ten devices of either sort say their system, eight how long they take to start.
 
     At epsilon 8 a report of one of twelve cells names another once in 270 times; of two groups of ten and eight devices
     the limits leave room for two such, which chance exceeds once in a thousand times.
     """
     crashes = load_collection(TOML)
-    here = together(crashes, crashes.opens(STEP) + 1.0)
+    here = both_clients(crashes, crashes.opens(STEP) + 1.0)
     here.go(STEP)
     for number in range(EACH):
         with here.python(number, Random(seed=number)) as device:

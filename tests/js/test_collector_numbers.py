@@ -6,7 +6,7 @@ from hubbub.authoring import load_collection
 from hubbub.protocols.driver import Conversation, Release
 from hubbub.protocols.topl.stream import ABOVE, LOST
 from hubbub.protocols.window.clipping import WHOLE
-from tests.js.together import OpenTogether
+from tests.js.both_clients import OpenBothClients
 from tests.shared.small_collections import collection_text
 
 TOML = collection_text(
@@ -24,14 +24,14 @@ EACH, STEPS, FIRST = 10, 2, 7
 FARE = 12.0
 
 
-def test_both_clients_answer_and_every_release_is_what_the_protocol_says(together: OpenTogether) -> None:
+def test_both_clients_answer_and_every_release_is_what_the_protocol_says(both_clients: OpenBothClients) -> None:
     """A release searches, and then clips on the device; its collector begins again in every step.
 
     The clipped mean of about 18 reports at epsilon 6 has a standard error of 3% of the threshold: six of them, and
     some more, are allowed, which chance exceeds once in a billion times.
     """
     rides = load_collection(TOML)
-    here = together(rides, rides.opens(FIRST) + 1.0)
+    here = both_clients(rides, rides.opens(FIRST) + 1.0)
     for step in range(FIRST, FIRST + STEPS):
         here.go(step)
         for number in range(EACH):
@@ -69,13 +69,13 @@ FOUND = collection_text(
 )
 
 
-def test_both_clients_answer_a_mean_whose_range_is_found(together: OpenTogether) -> None:
+def test_both_clients_answer_a_mean_whose_range_is_found(both_clients: OpenBothClients) -> None:
     """In the first half of a step a half of the devices is asked for cells, in the second half all others for means.
 
     What 0 or 1 of the 20 devices answered would be withheld: with a chance of 2e-5 in a round.
     """
     rides = load_collection(FOUND)
-    here = together(rides, rides.opens(FIRST) + 1.0)
+    here = both_clients(rides, rides.opens(FIRST) + 1.0)
     clips = set()
     for step in range(FIRST, FIRST + STEPS):
         for half in range(2):

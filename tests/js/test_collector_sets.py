@@ -4,7 +4,7 @@ import pytest
 
 from hubbub import Random
 from hubbub.authoring import load_collection
-from tests.js.together import OpenTogether
+from tests.js.both_clients import OpenBothClients
 from tests.shared.small_collections import collection_text, first_ask
 
 TOML = collection_text(
@@ -31,13 +31,13 @@ REACH = {"used": 0.1, "sampled": 1.3, "bits": 0.4}
 moves a share by 0.025, with probability 0.006. Of the 15 shares, one is further off in less than 1 in 100,000 runs."""
 
 
-def test_both_clients_tell_which_items_they_hold(together: OpenTogether) -> None:
+def test_both_clients_tell_which_items_they_hold(both_clients: OpenBothClients) -> None:
     """One device of either sort recorded nothing, and answers as one that holds nothing.
 
     Python's devices are seeded; a browser's random numbers are its own, so that shares may be off by `REACH`.
     """
     editor = load_collection(TOML)
-    here = together(editor, editor.opens(STEP) + 1.0)
+    here = both_clients(editor, editor.opens(STEP) + 1.0)
     here.server.restart()
     for number in range(EACH):
         with here.python(number, Random(seed=number)) as device:

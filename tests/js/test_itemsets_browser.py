@@ -6,13 +6,13 @@ import pytest
 from hubbub import Ordinal
 from hubbub.core.domain import Sets
 from hubbub.core.domain.sets import ItemSets
-from tests.js.together import OpenTogether, Together
+from tests.js.both_clients import BothClients, OpenBothClients
 from tests.service.itemsets_world import LATENESS, ROUND, START, Shoppers, itemsets_collection
 
 BROWSERS, OTHERS = 24, 60
 
 
-def answer(here: Together, others: Shoppers, round: int) -> bool:
+def answer(here: BothClients, others: Shoppers, round: int) -> bool:
     """Let everyone answer a round; whether there was one."""
     if not others.send_all(here.server.collector):
         return False
@@ -23,7 +23,7 @@ def answer(here: Together, others: Shoppers, round: int) -> bool:
 
 
 @pytest.mark.slow
-def test_what_browsers_hold_is_found(together: OpenTogether) -> None:
+def test_what_browsers_hold_is_found(both_clients: OpenBothClients) -> None:
     study = itemsets_collection(
         domain=Sets(Ordinal(10), most=4), epsilon=20.0, overrides={"epsilon_above_8": "what they hold is to be seen"}
     )
@@ -31,7 +31,7 @@ def test_what_browsers_hold_is_found(together: OpenTogether) -> None:
     for _ in range(5):
         # Browsers draw their own items: in 2 of 18 studies too few were named for a fourth round, so that the study was
         # over; five in a row are once in 60,000 times.
-        here = together(study, START + 1.0)
+        here = both_clients(study, START + 1.0)
         none = ItemSets(np.zeros(OTHERS + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), domain=10)
         others = Shoppers(OTHERS, none)
         if all(answer(here, others, round) for round in (1, 2, 3, 4)):

@@ -6,7 +6,7 @@ import numpy as np
 
 from hubbub.authoring import load_collection
 from tests.client.test_client_models import shrunk
-from tests.js.together import OpenTogether
+from tests.js.both_clients import OpenBothClients
 from tests.shared.small_collections import collection_text
 
 ROUNDS, EACH = 2, 40
@@ -40,14 +40,14 @@ client.onModel("model", async (bytes) => {
 """
 
 
-def test_both_clients_train_one_model(together: OpenTogether) -> None:
+def test_both_clients_train_one_model(both_clients: OpenBothClients) -> None:
     """The second round is about what the first led to, and the collector begins again in between.
 
     One browser of 80 devices has a program that fails, and answers with zeros. A round has fewer than 20 reports, which
     withholds its release, once in 100,000 times.
     """
     learn = load_collection(TOML)
-    here = together(learn, START + 61.0)
+    here = both_clients(learn, START + 61.0)
     for round in range(ROUNDS):
         here.clock.set(START + 3600 * round + 61.0)
         here.server.restart()

@@ -1,15 +1,15 @@
 """One study of Python's clients and of browsers, together: what is released is what a simulation says of the same."""
 
-from tests.js.together import OpenTogether
+from tests.js.both_clients import OpenBothClients
 from tests.service.study_world import LATENESS, ROUND, START, retold, study_collection
 
 EACH = 24
 """Devices of either sort."""
 
 
-def test_both_clients_answer_one_study_and_a_simulation_says_the_same(together: OpenTogether) -> None:
+def test_both_clients_answer_one_study_and_a_simulation_says_the_same(both_clients: OpenBothClients) -> None:
     # Three rounds, the first in two parts of which one is kept and counted; what the third asks depends on the others.
-    here = together(study_collection(most=2), START + 1.0)
+    here = both_clients(study_collection(most=2), START + 1.0)
     by_python = by_browser = 0
     for round in (1, 2, 3):
         before = here.accepted if round > 1 else 0

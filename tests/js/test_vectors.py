@@ -34,7 +34,7 @@ from hubbub.core.hashing import fingerprint, hash32
 from hubbub.core.migrations import Format
 from hubbub.core.spec import canonical
 from hubbub.ledger.book import TABLES, Book
-from hubbub.ledger.clock import Observation, StepRefused
+from hubbub.ledger.clock import StepRefused
 from hubbub.ledger.file import LedgerFile
 from hubbub.ledger.promise import Budget, BudgetExceeded, Promise, of_question
 from hubbub.mechanisms.base import Mechanism
@@ -72,6 +72,7 @@ from hubbub.random.integers import GRAIN
 from hubbub.random.source import Random
 from hubbub.wire.upload import Entry, encode_upload_json, json_size
 from tests.js.tab import RunNode
+from tests.ledger.budget_ledger import ShownClock
 from tests.vectors import make_prefix
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "js.json"
@@ -394,23 +395,11 @@ def codes() -> Iterator[dict[str, Any]]:
         yield {"domain": domain.spec(), "values": values, "codes": [str(code) for code in domain.encode(values)]}
 
 
-class Shown:
+class Shown(ShownClock):
     """A clock that shows what it is told, on the grid in force."""
-
-    origin = 0
-
-    def __init__(self, interval: int) -> None:
-        self.interval, self.wall, self.trusted = interval, 0, 0
-
-    @property
-    def step(self) -> int:
-        return self.wall // self.interval
 
     def spec(self) -> dict[str, Any]:
         return {}
-
-    def observe(self, last: Observation | None) -> Observation:
-        return Observation(self.step, self.wall, 0, self.trusted)
 
 
 GRIDS = [(60, 0), (60, 7), (300, 0), (1000, 3)]

@@ -148,7 +148,7 @@ class TestSettling:
         assert (there[:, 0] & there[:, 9]).mean() == pytest.approx(2 / 15, abs=0.006)
         assert ((symbols & 1) == (symbols >> 1) % 2).all()
 
-    def test_rows_that_fit_are_left_alone_beside_rows_that_do_not(self):
+    def test_rows_that_fit_are_left_alone_next_to_rows_that_do_not(self):
         batch = as_ternary([{0: 1, 5: -1}, dict.fromkeys(range(6), 1)], 6)
         symbols = symbols_of_rows(batch.entries, Random(seed=4).uint64(2), 3)
         assert symbols[0].tolist() == [0, 11, -1]

@@ -21,7 +21,8 @@ from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import MAIN, Protocol, Release
 from hubbub.protocols.memory import Memory
 from hubbub.questions import Example, Shape, StatisticQuestion
-from hubbub.questions.value_shares import Shares, shares_read
+from hubbub.questions.histogram import shares_read
+from hubbub.questions.value_shares import Shares
 from hubbub.statistics.influence import Influence
 
 NORMAL = NormalDist()

@@ -266,11 +266,13 @@ def test_the_promise_says_that_one_question_is_answered() -> None:
 
 
 def test_forged_devices_weigh_more_where_honest_ones_take_part_in_one_question() -> None:
-    apart, together = (poisoning(collection.questions["popular"]) for collection in (TWO, replace(TWO, divide=False)))
-    assert apart.part == pytest.approx(0.01 / (0.01 + 0.99 / 2))
-    assert apart.up is not None
-    assert together.up is not None
-    assert apart.up > together.up
+    divided, undivided = (
+        poisoning(collection.questions["popular"]) for collection in (TWO, replace(TWO, divide=False))
+    )
+    assert divided.part == pytest.approx(0.01 / (0.01 + 0.99 / 2))
+    assert divided.up is not None
+    assert undivided.up is not None
+    assert divided.up > undivided.up
 
 
 def test_a_kind_that_is_asked_of_all_devices_is_refused() -> None:

@@ -106,7 +106,7 @@ def test_rejection_keeps_the_gaussian_ratio() -> None:
 
 
 @pytest.mark.parametrize("exponent", [Fraction(1, 2), Fraction(7, 3), Fraction(20)])
-def test_words_beside_the_border_are_decided_exactly(exponent: Fraction) -> None:
+def test_words_next_to_the_border_are_decided_exactly(exponent: Fraction) -> None:
     word = int(border(exponent.numerator, exponent.denominator))
     words = np.array([word - 1, word + 1], dtype=np.uint64)
     accepted = surpasses(words, np.full(2, float(exponent)), lambda place: exponent, Random(seed=1))

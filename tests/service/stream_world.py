@@ -1,16 +1,20 @@
 """Streams, and a crowd that changes its mind: the methods that a test of the service sees, and what it answers."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hubbub import Random, Reports, Sketch
 from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import converse
 from hubbub.protocols.window import METHODS
 from hubbub.protocols.window.division import PopulationDivision
 from hubbub.service.collector.collector import Collector
 from hubbub.service.ingest.open_asks import OpenAsk
-from tests.shared.in_process import randomized, send_reports
+from tests.shared.in_process import World, randomized, released, send_reports
 from tests.shared.small_collections import THEME, collection_text
 
 # In short, every way of deciding and both of dividing.
@@ -42,3 +46,22 @@ def answer_changing(collector: Collector, open_ask: OpenAsk) -> Sketch:
     reports, ids = changing(open_ask.ask)
     assert send_reports(collector, open_ask, reports, ids).accepted == len(reports)
     return open_ask.ask.mechanism.accumulate(reports)
+
+
+def assert_as_simulated(world: World, answered: Mapping[str, Sketch], *, at_least: int, batch: int = 20) -> None:
+    """Releases from step 10 on are those of the protocol driven by hand with the same answers, by ask; of fewer reports
+    than `batch` some are withheld."""
+    releases = released(world.collector, "trend")
+    assert len(releases) >= at_least
+
+    def answer(ask: Ask) -> Sketch:
+        return answered[replace(ask, step=ask.step + 9).ask_id]
+
+    simulated = converse(world.collection.protocol("trend"), answer, steps=len(releases))
+    for release, row in zip(simulated, releases, strict=True):
+        assert row["step"] == release.step + 9
+        assert row["published"] == release.published
+        if row["withheld"] is None:
+            assert np.allclose(row["value"], release.estimate.value, rtol=0, atol=1e-12)
+        else:
+            assert release.estimate.n < batch

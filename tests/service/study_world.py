@@ -21,7 +21,8 @@ from hubbub.protocols.statistic import Frequencies
 from hubbub.protocols.views.basic import Among
 from hubbub.questions import QUESTIONS, StatisticQuestion
 from hubbub.questions.collection import Collection
-from hubbub.questions.value_shares import Shares, shares_read
+from hubbub.questions.histogram import shares_read
+from hubbub.questions.value_shares import Shares
 from hubbub.service.rounds.releases import read_count
 from hubbub.service.store.base import EraRow, ReleaseRow
 from hubbub.service.store.sql import Store

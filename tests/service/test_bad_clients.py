@@ -390,7 +390,7 @@ def test_a_replay_is_refused_and_a_duplicate_is_no_fault(shared: Web):
     assert shared.post(BATCH_TYPE, alone).json()["duplicates"] == 1
 
 
-def test_a_good_report_is_counted_beside_a_bad_one(shared: Web):
+def test_a_good_report_is_counted_next_to_a_bad_one(shared: Web):
     entry = shared.entry(1)
     entries = [raw(entry), [*entry.name, bytes(16), b"hostile"]]
     answer = shared.post(UPLOAD_TYPE, raw_upload(shared, entries=entries)).json()
@@ -445,7 +445,7 @@ def test_a_fault_of_the_collector_costs_one_request_and_not_its_neighbours(monke
                 raise ZeroDivisionError
             check(self, reports)
 
-        other = next(one for one in (web.entry(1) for _ in range(99)) if one.report != faulty.report)
+        other = next(candidate for candidate in (web.entry(1) for _ in range(99)) if candidate.report != faulty.report)
         frames = [web.collector.admit(UPLOAD_TYPE, web.frame(entry)) for entry in (faulty, other)]
         monkeypatch.setattr(type(web.ask().mechanism), "check", fails)
         bad, good = web.collector.ingest(frames)

@@ -20,13 +20,12 @@ from hubbub.core.event import units_of
 from hubbub.protocols import window
 from hubbub.protocols.ask import CIRCLE, Ask
 from hubbub.protocols.changes.stream import ChangeStream
-from hubbub.protocols.driver import converse
 from hubbub.questions import changes
 from hubbub.questions.collection import Collection
 from hubbub.service.rounds import question_run, rounds
 from hubbub.service.rounds.question_run import ReplayMismatch
 from tests.service.exact_world import batch_frame, exact_collection
-from tests.service.stream_world import STREAM_METHODS, answer_changing, stream_text
+from tests.service.stream_world import STREAM_METHODS, answer_changing, assert_as_simulated, stream_text
 from tests.service.web import logged
 from tests.shared.in_process import World, released, rows_in, run_in, send_reports
 from tests.shared.small_collections import collection_text
@@ -228,18 +227,7 @@ def test_a_stream_says_with_many_versions_what_it_says_with_one(method: str):
             if open_ask.ask.ask_id not in answered:
                 answered[open_ask.ask.ask_id] = answer_changing(world.collector, open_ask)
     assert len(world.store.collections()) == 4
-    releases = released(world.collector, "trend")
-    assert [release["step"] for release in releases] == list(range(10, 10 + len(releases)))
-    assert len(releases) >= 10
-
-    def answer(ask: Ask) -> Sketch:
-        return answered[replace(ask, step=ask.step + 9).ask_id]
-
-    simulated = converse(world.collection.protocol("trend"), answer, steps=len(releases))
-    for release, row in zip(simulated, releases, strict=True):
-        assert row["published"] == release.published
-        if row["withheld"] is None:
-            assert np.allclose(row["value"], release.estimate.value, rtol=0, atol=1e-12)
+    assert_as_simulated(world, answered, at_least=10, batch=23)
 
 
 @pytest.mark.parametrize("method", ["LBD", "LBA", "LBU", "LPD", "LPA", "LPU"])

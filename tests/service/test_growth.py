@@ -176,7 +176,7 @@ def steps_of_sqlite(store: Store) -> Iterator[list[int]]:
 
 
 def costs(store: Store, counting: Counting, collection: str, hours: int) -> dict[str, int]:
-    """What every query and every change costs, over so many hours of history of a collection."""
+    """What every query and every change costs, over some hours of history of a collection."""
     counted = {}
     for name, read in READS.items():
         with counting(store) as count:
@@ -275,7 +275,7 @@ def hourly() -> Collection:
 
 
 def worked(hours: int) -> dict[str, int]:
-    """The steps of SQLite for what a collector does, after so many hours."""
+    """The steps of SQLite for what a collector does, after some hours."""
     world, counted = World(hourly(), NOW * HOUR), {}
     place = {"collection": world.collection.collection_id, "question": "all"}
     world.store.commit(history(NOW - hours, NOW, **place, files=24))
@@ -303,7 +303,7 @@ def test_a_tick_a_page_and_the_metrics_read_no_more_after_years():
 
 
 def many_questions(questions: int, collections: int = 1, version: int = 1) -> list[Collection]:
-    """Collections with so many questions each, each about a field of its own."""
+    """Collections with some questions each, each about a field of its own."""
     return [
         load_collection(
             collection_text(
@@ -358,7 +358,7 @@ class Calls:
 
 
 def lived(questions: int, collections: int = 1) -> dict[str, int]:
-    """How much is called and read in the life of a collector of so many questions."""
+    """How much is called and read in the life of a collector of some questions."""
     served, clock, store, calls = (
         many_questions(questions, collections),
         ManualClock(NOW * HOUR),

@@ -14,8 +14,7 @@ from hubbub.collection import open_sealed
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.dashboard.answers import LEVEL, values_of
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.driver import MAIN, OWN, Release, converse
+from hubbub.protocols.driver import MAIN, OWN, Release
 from hubbub.protocols.window import METHODS
 from hubbub.service.base.limits import Receipt
 from hubbub.service.collector.collector import Collector
@@ -27,7 +26,7 @@ from hubbub.service.rounds.rounds import LONGEST_GAP, MARGIN
 from hubbub.service.store.base import EraRow, StoreChanges
 from hubbub.service.store.sqlite import SqliteStore
 from tests.service.exact_world import SIZE, batch_frame, exact_collection
-from tests.service.stream_world import STREAM_METHODS, answer_changing, stream_text
+from tests.service.stream_world import STREAM_METHODS, answer_changing, assert_as_simulated, stream_text
 from tests.shared.in_process import KEYS, World, released, run_in
 from tests.shared.releases import release_json
 
@@ -298,20 +297,7 @@ def test_every_stream_says_in_real_time_what_it_says_in_a_simulation(
         for open_ask in world.open:
             if open_ask.ask.ask_id not in answered:
                 answered[open_ask.ask.ask_id] = answer_changing(world.collector, open_ask)
-    got = released(world.collector, "trend")
-    assert len(got) >= 9
-
-    def answer(ask: Ask) -> Sketch:
-        return answered[replace(ask, step=ask.step + 9).ask_id]
-
-    simulated = converse(world.collection.protocol("trend"), answer, steps=len(got))
-    for release, shown in zip(simulated, got, strict=True):
-        assert shown["step"] == release.step + 9
-        assert shown["published"] == release.published
-        if shown["withheld"] is None:
-            assert np.allclose(shown["value"], release.estimate.value, rtol=0, atol=1e-12)
-        else:
-            assert release.estimate.n < 20
+    assert_as_simulated(world, answered, at_least=9)
 
 
 def both(store: SqliteStore, *collections: Any) -> Collector:

@@ -123,11 +123,11 @@ def test_what_is_said_of_a_horizon_and_a_year(more: dict[str, Any]) -> None:
     collection = read_collection(ShuffleWorld(**asked).text(least=1000, **asked))
     assert not [finding for finding in check(collection) if finding.level == "error"]
     rows = coalitions_of(collection, "popular")
-    alone, together = rows[0], rows[-1]
+    alone, everyone = rows[0], rows[-1]
     assert alone.year is not None
-    assert alone.epsilon < 0.5 < together.epsilon <= 2.0
+    assert alone.epsilon < 0.5 < everyone.epsilon <= 2.0
     assert alone.epsilon < alone.year[0] <= 100.0
-    assert together.year == (100.0, 0.0)  # the limit for life
+    assert everyone.year == (100.0, 0.0)  # the limit for life
     text = promise(collection)
     assert "from all reports of a period of 4 hours, if at least 1,000 devices of each level miss none" in text
     assert "A device that misses one, or that joins later, has only the limit of the device itself" in text

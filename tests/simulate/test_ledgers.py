@@ -76,7 +76,7 @@ def debit_both_ways(kept_promises: list[Promise], requests: list[Debit]) -> tupl
     for file, book in zip(files, books, strict=True):
         with file.transaction():
             book.promise(kept_promises)
-    one_by_one, together = [], []
+    one_by_one, at_once = [], []
     for debit in requests:
         clock.now += debit.later
         until = None if debit.lasts is None else clock.now + debit.lasts
@@ -94,18 +94,18 @@ def debit_both_ways(kept_promises: list[Promise], requests: list[Debit]) -> tupl
         devices = np.flatnonzero(prices >= 0)
         account = {"account": debit.account, "question": debit.question}
         able = ledgers.spend(clock.now, prices[devices], devices, until=until, **account)
-        together.append(np.isin(np.arange(DEVICES), devices[able]).tolist())
+        at_once.append(np.isin(np.arange(DEVICES), devices[able]).tolist())
     for file, book in zip(files, books, strict=True):
         with file.transaction():
             assert book.promises() == list(ledgers.promises)
         file.close()
-    return one_by_one, together
+    return one_by_one, at_once
 
 
 @given(st.lists(promises(), min_size=1, max_size=5), st.lists(debits, max_size=25))
 def test_every_debit_is_paid_or_refused_as_a_device_would(kept_promises: list[Promise], requests: list[Debit]) -> None:
-    one_by_one, together = debit_both_ways(kept_promises, requests)
-    assert together == one_by_one
+    one_by_one, at_once = debit_both_ways(kept_promises, requests)
+    assert at_once == one_by_one
 
 
 @pytest.mark.slow
@@ -114,8 +114,8 @@ def test_every_debit_is_paid_or_refused_as_a_device_would(kept_promises: list[Pr
 def test_every_debit_of_long_lives_is_paid_or_refused_as_a_device_would(
     kept_promises: list[Promise], requests: list[Debit]
 ) -> None:
-    one_by_one, together = debit_both_ways(kept_promises, requests)
-    assert together == one_by_one
+    one_by_one, at_once = debit_both_ways(kept_promises, requests)
+    assert at_once == one_by_one
 
 
 @pytest.mark.parametrize("early", [1, -1])
@@ -125,8 +125,8 @@ def test_a_debit_forgotten_a_tick_early_or_late_would_be_noticed(monkeypatch: py
     monkeypatch.setattr(Tally, "forget", lambda self, now: real(self, now + early))
     kept_promises = [Promise(10, 2, 5, 2, parts={"asks": 10})]
     requests = [Debit(later, "asks", "page", (10,) * DEVICES) for later in (2, 9, 1, 4, 4)]
-    one_by_one, together = debit_both_ways(kept_promises, requests)
-    assert together != one_by_one
+    one_by_one, at_once = debit_both_ways(kept_promises, requests)
+    assert at_once != one_by_one
 
 
 def test_a_slice_is_charged_as_its_devices_are() -> None:

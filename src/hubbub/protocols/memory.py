@@ -72,8 +72,9 @@ def _plain(value: Any) -> Json:
     if isinstance(value, list | tuple | deque):
         return [_plain(item) for item in value]
     if isinstance(value, Estimate):
-        # `bounds` are only for display.
-        names = [field.name for field in fields(value) if field.name not in ("bounds", "noise")]
+        # `bounds` are only for display, and no protocol compares estimates by the reports that they rest on.
+        left_out = ("bounds", "noise", "reports", "origin")
+        names = [field.name for field in fields(value) if field.name not in left_out]
         noise = None if value.noise is None else value.noise.moments()
         return {_ESTIMATE: {**{name: _plain(getattr(value, name)) for name in names}, "noise": noise}}
     attributes = _attributes(value)

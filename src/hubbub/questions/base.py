@@ -61,6 +61,11 @@ class Setting(NamedTuple):
         return next(iter(self.domains.values()))
 
 
+def shares_shape(domain: Domain, size: int, **more: Any) -> Shape:
+    """Shares of a field's values: in their order where they have one, else by size."""
+    return Shape(form="distribution" if domain.in_order else "shares", size=size, **more)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Question(ABC):
     """What a collection asks of some of its fields.

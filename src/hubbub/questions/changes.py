@@ -25,10 +25,10 @@ from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.basic import View, Whole
 from hubbub.protocols.views.records import Entries, FieldBits
 from hubbub.protocols.views.sets import Members, On
-from hubbub.questions.base import Example
+from hubbub.questions.base import Example, shares_shape
 from hubbub.questions.consistent_shares import SharesQuestion
 from hubbub.questions.keys import NOTHING
-from hubbub.questions.shape import Shape, shares_shape
+from hubbub.questions.shape import Shape
 from hubbub.questions.spending import Cost
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import listed, odds_text

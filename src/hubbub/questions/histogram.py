@@ -13,12 +13,44 @@ from hubbub.core.reports import Floats
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
-from hubbub.questions.base import Example, Question
+from hubbub.protocols.views.basic import Clipped, View, Whole
+from hubbub.questions.base import Example, Question, shares_shape
 from hubbub.questions.consistent_shares import SharesQuestion
-from hubbub.questions.shape import Shape, shares_shape
+from hubbub.questions.shape import Shape
 from hubbub.questions.statistic import StatisticQuestion
-from hubbub.questions.value_shares import ItemShares, Shares, TextShares, shares_labels, shares_read, shares_title
+from hubbub.questions.value_shares import ItemShares, Shares, TextShares
 from hubbub.statistics.influence import Influence
+
+_OF: dict[type[Domain], tuple[str | None, ...]] = {Numeric: (None, "cells"), Sets: ("size",)}
+"""What can be asked of a field instead of its value."""
+
+
+def shares_read(domain: Domain, kind: str, of: str | None) -> tuple[Domain, View]:
+    """The codes whose shares are asked for, and the view that reads them; refused where the field has none."""
+    name, allowed = domain.kind, _OF.get(type(domain), (None,))
+    if domain.size is None and not isinstance(domain, Sets):
+        raise InvalidValue("kind", kind, f"another kind: this one does not read fields of kind {name}")
+    if of not in allowed:
+        listed = " or ".join("nothing" if option is None else f'"{option}"' for option in allowed)
+        raise InvalidValue("of", of, f"{listed}, for a field of kind {name}")
+    if isinstance(domain, Numeric):
+        return domain, Clipped(domain.low, domain.high)
+    if isinstance(domain, Sets):
+        from hubbub.protocols.views.sets import Size
+
+        return Ordinal(domain.most + 1), Size(domain.most)
+    return domain.symbols(), Whole()
+
+
+def shares_labels(domain: Domain) -> tuple[str, ...] | None:
+    """A name for each of those codes."""
+    return tuple(map(str, range(domain.most + 1))) if isinstance(domain, Sets) else domain.symbol_labels()
+
+
+def shares_title(field: str, domain: Domain) -> str:
+    """The question in words."""
+    question = {Numeric: "how is it spread", Sets: "how many items has it"}
+    return f"Of {field}: {question.get(type(domain), 'how common is each value')}?"
 
 
 @dataclass(frozen=True, kw_only=True)

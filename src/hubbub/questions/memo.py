@@ -23,11 +23,11 @@ from hubbub.mechanisms.memoised import Memoised
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.basic import View, Whole
 from hubbub.questions.base import Example
-from hubbub.questions.histogram import ValuesQuestion
+from hubbub.questions.histogram import ValuesQuestion, shares_read
 from hubbub.questions.keys import check_epsilon
 from hubbub.questions.spending import Cost
 from hubbub.questions.statistic import named_mechanism, named_with_buckets
-from hubbub.questions.value_shares import TextShares, shares_read
+from hubbub.questions.value_shares import TextShares
 from hubbub.questions.words import odds_text, sure_text
 from hubbub.random.integers import exp_floor
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from hubbub.core.domain import Domain
 from hubbub.core.spec import Json
 
 Form = Literal["shares", "distribution", "mean", "means", "groups", "ranking", "table", "vector", "marginals"]
@@ -62,8 +61,3 @@ class Shape:
     def spec(self) -> dict[str, Json]:
         groups: dict[str, Json] = {name: list(labels) for name, labels in self.groups.items()}
         return {**asdict(self), "groups": groups, "values": list(self.values), "columns": dict(self.columns)}
-
-
-def shares_shape(domain: Domain, size: int, **more: Any) -> Shape:
-    """Shares of a field's values: in their order where they have one, else by size."""
-    return Shape(form="distribution" if domain.in_order else "shares", size=size, **more)

@@ -20,8 +20,8 @@ from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
-from hubbub.questions.base import Question
-from hubbub.questions.shape import Shape, shares_shape
+from hubbub.questions.base import Question, shares_shape
+from hubbub.questions.shape import Shape
 from hubbub.questions.spending import Cost
 from hubbub.questions.words import odds_text
 from hubbub.statistics.influence import Influence

@@ -20,13 +20,14 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.window import METHODS, OPTIONS, Method, check_options, epsilons, window_stream
-from hubbub.questions.base import Example, Question
+from hubbub.questions.base import Example, Question, shares_shape
 from hubbub.questions.consistent_shares import SharesQuestion
+from hubbub.questions.histogram import shares_labels, shares_read, shares_title
 from hubbub.questions.mean import Averages, ClippedQuestion, averages, mean_shape
-from hubbub.questions.shape import Shape, shares_shape
+from hubbub.questions.shape import Shape
 from hubbub.questions.spending import Cost
 from hubbub.questions.statistic import StatisticQuestion
-from hubbub.questions.value_shares import Shares, shares_labels, shares_read, shares_title
+from hubbub.questions.value_shares import Shares
 from hubbub.questions.words import odds_text
 from hubbub.statistics.influence import Influence
 

@@ -1,4 +1,4 @@
-"""The shares of the values of a field, of texts, or of the items of sets: statistics that several kinds ask for."""
+"""Statistics that several kinds ask for: the shares of the values of a field, of texts, or of the items of sets."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.core.domain import Domain, Numeric, Ordinal, Sets, Strings, as_domain
-from hubbub.core.errors import InvalidValue
+from hubbub.core.domain import Domain, Ordinal, Sets, Strings, as_domain
 from hubbub.core.event import epsilon_of
 from hubbub.core.reports import Floats
 from hubbub.mechanisms import browsers_lack
@@ -19,7 +18,7 @@ from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 from hubbub.planning.item_shares import set_options
 from hubbub.protocols.statistic import Frequencies, Statistic
-from hubbub.protocols.views.basic import Clipped, View, Whole
+from hubbub.protocols.views.basic import View, Whole
 from hubbub.questions.statistic import MOST_BYTES, named_mechanism, named_with_buckets
 
 
@@ -51,10 +50,6 @@ class TextShares(Statistic):
         return float("nan")
 
 
-_OF: dict[type[Domain], tuple[str | None, ...]] = {Numeric: (None, "cells"), Sets: ("size",)}
-"""What can be asked of a field instead of its value."""
-
-
 @dataclass(frozen=True)
 class Shares(Frequencies):
     """The share of each value, by the best of GRR, OUE and OLH unless an oracle is named.
@@ -76,34 +71,6 @@ def _oracle(name: str | None, units: int, domain: Domain, buckets: int | None) -
         return adaptive(epsilon=epsilon, domain=domain, most_bytes=MOST_BYTES)
     oracle: FrequencyOracle = named_with_buckets(name, FrequencyOracle, buckets, epsilon=epsilon, domain=domain)
     return oracle
-
-
-def shares_read(domain: Domain, kind: str, of: str | None) -> tuple[Domain, View]:
-    """The codes whose shares are asked for, and the view that reads them; refused where the field has none."""
-    name, allowed = domain.kind, _OF.get(type(domain), (None,))
-    if domain.size is None and not isinstance(domain, Sets):
-        raise InvalidValue("kind", kind, f"another kind: this one does not read fields of kind {name}")
-    if of not in allowed:
-        listed = " or ".join("nothing" if option is None else f'"{option}"' for option in allowed)
-        raise InvalidValue("of", of, f"{listed}, for a field of kind {name}")
-    if isinstance(domain, Numeric):
-        return domain, Clipped(domain.low, domain.high)
-    if isinstance(domain, Sets):
-        from hubbub.protocols.views.sets import Size
-
-        return Ordinal(domain.most + 1), Size(domain.most)
-    return domain.symbols(), Whole()
-
-
-def shares_labels(domain: Domain) -> tuple[str, ...] | None:
-    """A name for each of those codes."""
-    return tuple(map(str, range(domain.most + 1))) if isinstance(domain, Sets) else domain.symbol_labels()
-
-
-def shares_title(field: str, domain: Domain) -> str:
-    """The question in words."""
-    question = {Numeric: "how is it spread", Sets: "how many items has it"}
-    return f"Of {field}: {question.get(type(domain), 'how common is each value')}?"
 
 
 @dataclass(frozen=True)

@@ -264,7 +264,7 @@ def _least_squares(half: _Equations, selected: Ints) -> tuple[Floats, Floats, fl
 
 
 def _select(half: _Equations, most: int) -> Ints:
-    """The candidates that the LASSO selects, at most so many: with as many unknowns as equations least squares would
+    """The candidates that the LASSO selects, at most `most`: with as many unknowns as equations least squares would
     only amplify the noise. They and the background are fitted in turn, each to the rest of the other.
 
     The penalty is the universal one, sqrt(2 ln candidates) noise standard deviations a column. Without the background,

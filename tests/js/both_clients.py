@@ -18,7 +18,7 @@ from tests.js.tab import OpenSite, blank
 from tests.shared.in_process import KEYS, InProcess
 
 
-class Together:
+class BothClients:
     """A collector, a site that relays to it, and a folder for each of Python's devices; a browser's are databases."""
 
     def __init__(
@@ -82,4 +82,4 @@ class Together:
         self.server.store.close()
 
 
-OpenTogether: TypeAlias = Callable[..., Together]
+OpenBothClients: TypeAlias = Callable[..., BothClients]
