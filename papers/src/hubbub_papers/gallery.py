@@ -24,12 +24,12 @@ _INCH = 90  # pixels of the page for an inch of a figure that fits into it
 
 
 def write(folder: Path, names: Sequence[str] = ()) -> Path:
-    """Write index.html of a folder's records, and of the kept ones where it has none that came out; return its path.
+    """Write index.html of a folder's records, and of the kept ones where it has none of a run in full; return its path.
 
     With `names`, only of these reproductions.
     """
     own, kept = read(folder), read(KEPT)
-    own = {name: record for name, record in own.items() if not record.failure or name not in kept}
+    own = {name: record for name, record in own.items() if record.whole or name not in kept}
     records = {**kept, **own}
     shown = {name: known for name, known in REPRODUCTIONS.items() if known.paper and (not names or name in names)}
     folder.mkdir(parents=True, exist_ok=True)
