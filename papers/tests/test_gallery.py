@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,17 +136,26 @@ def test_the_page_says_what_came_out(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert text.count("a longer remark that both of the rows share") == 1
     assert ">+5%<" in text
     assert "prefers-color-scheme: dark" in text
+    assert text.count("holds if above 1<") == 8  # of four claims
+    assert "Of 5 claims 1 hold, 2 do not, 2 are not decided." in text
+    assert re.search(rf'<a href="#{FIGURE}" title="[^"]+">Figure 3.1<div class="bar">', text)  # in the index
+    assert re.search(rf'<li class=never><a href="#{TABLE}"', text)
     assert re.search(r"holds 1</label>.*does not hold 2</label>.*not decided 2</label>", text)
 
 
-def test_a_kept_record_stands_where_a_run_came_to_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("came", [{"failure": "stopped"}, {"scale": 0.01}])
+def test_a_kept_record_stands_where_a_run_came_to_nothing_or_was_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, came: dict[str, Any]
+) -> None:
     monkeypatch.setattr(gallery, "KEPT", tmp_path / "kept")
-    CLAIMED.save(tmp_path / "kept")
-    replace(CLAIMED, cells=(), failure="stopped").save(tmp_path)
+    replace(CLAIMED, scale=1.0).save(tmp_path / "kept")
+    replace(CLAIMED, cells=(), **came).save(tmp_path)
     text = write(tmp_path, [FIGURE]).read_text("utf-8")
     assert "stopped" not in text
     assert "in its noise" in text
     assert _Page(text).loads == []  # its figure was not drawn here
+    replace(CLAIMED, scale=1.0).save(tmp_path)
+    assert _Page(write(tmp_path, [FIGURE]).read_text("utf-8")).loads == [f"{FIGURE}.svg"]
 
 
 def test_two_small_ones_are_run_once_and_a_failure_is_run_again(tmp_path: Path) -> None:

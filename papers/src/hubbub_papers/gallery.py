@@ -24,12 +24,12 @@ _INCH = 90  # pixels of the page for an inch of a figure that fits into it
 
 
 def write(folder: Path, names: Sequence[str] = ()) -> Path:
-    """Write index.html of a folder's records, and of the kept ones where it has none that came out; return its path.
+    """Write index.html of a folder's records, and of the kept ones where it has none of a run in full; return its path.
 
     With `names`, only of these reproductions.
     """
     own, kept = read(folder), read(KEPT)
-    own = {name: record for name, record in own.items() if not record.failure or name not in kept}
+    own = {name: record for name, record in own.items() if record.whole or name not in kept}
     records = {**kept, **own}
     shown = {name: known for name, known in REPRODUCTIONS.items() if known.paper and (not names or name in names)}
     folder.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,8 @@ def _overview(papers: Mapping[Paper, Sequence[str]], records: Mapping[str, Recor
 </table></div>
 <p class="muted">A claim <b>holds</b> or <b>does not hold</b> if its number is at least two standard errors (by the \
 jackknife over the runs) from the bound, or is exact. Otherwise, or with fewer than three runs of a random number, it \
-is <b>not decided</b>. What was run with fewer people than the paper has is marked with the share of them.</p>
+is <b>not decided</b>. If the truth were exactly on a bound, chance would put a claim on one side in 9% of cases with \
+three runs, and in 4% with ten. What was run with fewer people than the paper has is marked with the share of them.</p>
 """
 
 

@@ -108,13 +108,15 @@ class Context:
         *,
         budget: float,
     ) -> dict[Setting, NDArray[np.float64]]:
-        """Run all settings once, then again, while the next round is likely to end within `budget` seconds."""
+        """Run all settings once, then again, while the next round is likely to end within `budget` seconds of
+        computing: on a busy machine there are as many runs as on a quiet one.
+        """
         rows: dict[Setting, list[ArrayLike]] = {setting: [] for setting in settings}
         steps = [(setting, run) for run in range(self.repeats) for setting in settings]
-        begun, late = time.monotonic(), False
+        begun, late = time.process_time(), False
         for setting, run in self.track(steps, lambda step: f"{label(step[0])}, run {step[1] + 1}"):
             if run and setting == settings[0]:
-                late = late or (time.monotonic() - begun) * (run + 1) / run > budget
+                late = late or (time.process_time() - begun) * (run + 1) / run > budget
             if not late:
                 rows[setting].append(run_once(setting, run))
         return {setting: np.array(scores, dtype=np.float64) for setting, scores in rows.items()}

@@ -168,10 +168,12 @@ def expectation_maximisation(task: MarginalTask, rng: Random) -> Answers:
 
 
 def _through(channels: list[Floats], table: Floats) -> Floats:
-    """The table after each axis went through its channel."""
-    for axis, channel in enumerate(channels):
-        table = np.moveaxis(np.tensordot(channel, table, axes=(1, axis)), 0, axis)
-    return table
+    """The table after each axis went through its channel, a symmetric matrix: the first axis is moved behind the others
+    as often as there are axes."""
+    shape = table.shape
+    for channel in channels:
+        table = table.reshape(len(channel), -1).T @ channel
+    return table.reshape(shape)
 
 
 class BinaryEncoding:

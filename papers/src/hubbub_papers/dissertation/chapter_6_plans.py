@@ -21,8 +21,8 @@ from hubbub_papers.result import Claim, judged, means, ratio
 NUMBERS = (1, 2, 4, 8, 16, 32)
 EPSILONS_6_7 = (0.2, 0.6, 1.0, 1.4, 2.0)
 FIXED_EPSILON, FIXED_T = 0.6, 16
-S_6_7 = {8: (1, 2, 3, 4, 5, 6, 7, 8), 16: (1, 2, 3, 4)}
-"""The sizes by m. From 16 marginals of 5 and more of 16 attributes, a table takes long to find."""
+S_6_7 = {8: range(1, 9), 16: range(1, 9)}
+"""The sizes by m."""
 SMALL = 3
 EPSILONS_6_9, KS_6_9 = (0.5, 1.0, 1.5, 2.0), (2, 3, 4, 5, 6, 7, 8, 9, 10)
 PlanSetting = tuple[int, int, int, float]  # m, s, t, epsilon
