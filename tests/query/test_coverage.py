@@ -1,6 +1,6 @@
 """Intervals of COUNT, SUM and AVG hold the truth as often as they say; that of a planted bug does not."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from hubbub.core.reports import Ints
 from hubbub.query.engine import QueryEngine
 from hubbub.query.sums import JointEstimate
 from tests.query.tables import table_of
@@ -121,8 +122,23 @@ NUMBERS = {
 }
 
 
+AGES: dict[str, Callable[[np.random.Generator, int], Ints]] = {
+    "skewed": lambda draw, n: np.minimum(draw.geometric(0.04, n) + draw.integers(0, 18, n), 89),
+    "many of one age": lambda draw, n: np.where(draw.random(n) < 0.45, 30, draw.integers(0, 90, n)),
+    "young and old": lambda draw, n: np.where(draw.random(n) < 0.5, draw.integers(0, 12, n), draw.integers(75, 90, n)),
+    "alike": lambda draw, n: np.clip(np.round(draw.normal(60, 6, n)), 0, 89).astype(np.int64),
+}
+
+
 def private_hits(
-    n: int, runs: int, *, method: str = "HIO", epsilon: float = 2.0, at_once: int = 1, names: Sequence[str] = ()
+    n: int,
+    runs: int,
+    *,
+    method: str = "HIO",
+    epsilon: float = 2.0,
+    at_once: int = 1,
+    names: Sequence[str] = (),
+    crowd: str = "skewed",
 ) -> dict[str, int]:
     """How often the intervals of numbers of a private column held the truth.
 
@@ -130,7 +146,7 @@ def private_hits(
     people report by each, and the second answers unless queries are routed.
     """
     generator = np.random.default_rng(n)
-    ages = np.minimum(generator.geometric(0.04, n) + generator.integers(0, 18, n), 89)
+    ages = AGES[crowd](generator, n)
     states, price = generator.choice(3, n, p=[0.5, 0.3, 0.2]), np.round(generator.exponential(3.0, n), 1)
     connection = duckdb.connect()
     connection.register("rows", pa.table({"age": ages, "state": np.array(["a", "b", "c"])[states], "price": price}))
@@ -158,14 +174,38 @@ def private_hits(
         (2_000, "HIO", 2.0, 250),
         (2_000, "MG", 4.0, 250),
         (2_000, "SC", 8.0, 250),
+        (2_000, "HI", 12.0, 250),
+        (2_000, "HDG", 4.0, 250),
         (20_000, "HIO", 1.0, 50),
+        (20_000, "HDG", 2.0, 50),
         (100_000, "HIO", 1.0, 10),
+        (100_000, "HI", 4.0, 10),
+        (100_000, "MG", 2.0, 10),
+        (100_000, "SC", 8.0, 5),
+        (100_000, "HDG", 1.0, 10),
     ],
 )
 def test_intervals_of_private_numbers_cover(n: int, method: str, epsilon: float, at_once: int) -> None:
     """1,000 runs each; a coverage is refused if it is below 93% at one error in 10,000."""
     hits = private_hits(n, 1000, method=method, epsilon=epsilon, at_once=at_once)
     assert {name: verdict for name, count in hits.items() if (verdict := refused_coverage(count, 1000))} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("crowd", [crowd for crowd in AGES if crowd != "skewed"])
+@pytest.mark.parametrize(("method", "epsilon"), [("HIO", 1.0), ("MG", 2.0), ("HDG", 2.0)])
+def test_medians_of_other_crowds_are_covered(method: str, epsilon: float, crowd: str) -> None:
+    """1,000 runs each; a coverage is refused if it is below 93% at one error in 10,000."""
+    names = ["median", "median inside"]
+    hits = private_hits(20_000, 1000, method=method, epsilon=epsilon, at_once=50, names=names, crowd=crowd)
+    assert {name: verdict for name, count in hits.items() if (verdict := refused_coverage(count, 1000))} == {}
+
+
+@pytest.mark.parametrize(("method", "epsilon"), [("HIO", 1.0), ("MG", 2.0), ("HDG", 1.0)])
+def test_medians_of_a_hundred_thousand_people_are_covered_in_a_few_runs(method: str, epsilon: float) -> None:
+    """8 intervals: fewer than 5 hold once in 3,000 cases by chance, if 95% do."""
+    names = ["median", "median inside"]
+    assert sum(private_hits(100_000, 4, method=method, epsilon=epsilon, at_once=4, names=names).values()) >= 5
 
 
 def test_intervals_of_private_numbers_cover_in_a_few_runs() -> None:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.core.noise import normal_reach
 from hubbub.core.reports import Floats, Ints
 from hubbub.planning.ranges import grid_error
 from hubbub.protocols.ranges.cell_sums import CellSum, LevelCells
 from hubbub.protocols.ranges.dimension import RangeQuery, Scored, Selection
-from hubbub.protocols.ranges.grid_table import PARTS
 from hubbub.protocols.ranges.grids import HDG, Grid, GridModel
 from hubbub.protocols.ranges.table import ScaledNumbers
 from hubbub.query.boxes import Box, FormulaTerms, boxes_of, disjoint, scored_box
-from hubbub.query.codes import as_selection
+from hubbub.query.codes import as_selection, size_of
 from hubbub.query.formula import NO_FACTOR, CodeScore, PrivateFactor
 from hubbub.query.interval_method import ChosenCells, IntervalMethod
 from hubbub.query.sandbox import check_time
@@ -53,9 +53,9 @@ class GridBound(IntervalMethod):
 
     def _chosen(self, strata: Strata, part: GroupPart) -> ChosenCells:
         own = strata.factors(part, strata.weights)
-        return ChosenCells(own, (), {factor: self._cells(strata, factor) for factor in own})
+        return ChosenCells(own, (), {factor: self._bounding(factor) for factor in own})
 
-    def _cells(self, strata: Strata, factor: PrivateFactor, others: int = 1) -> FormulaTerms:
+    def _bounding(self, factor: PrivateFactor) -> FormulaTerms:
         key = factor, False
         if key not in self._terms:
             if len(self._terms) > 4096:
@@ -88,6 +88,15 @@ class GridBound(IntervalMethod):
         known = float(numbers.mean()) if factor.scores else 0.0  # of everybody; the rest has less noise
         places = np.flatnonzero(numbers != known)
         return CellSum([LevelCells(grid, places, numbers[places] - known)] if places.size else [], known)
+
+    def expected(self, factor: PrivateFactor) -> tuple[float, float]:
+        """The mean of the bound, if people are spread evenly, and its standard error: of a person."""
+        terms = self._bounding(factor).terms
+        mean, square = terms.known, 0.0
+        for term in terms.terms:
+            mean += float(term.weights.sum()) / math.prod(self._grids.shape(term.level))
+            square += float(term.weights @ term.weights)
+        return mean, math.sqrt(4 * self._grids.unit * square)
 
     def _expected(self, grid: Grid, numbers: Floats, *, scored: bool) -> float:
         """How far a bound is expected to be off, for each person: what it leaves open, and twice the noise."""
@@ -160,19 +169,18 @@ Key = tuple[str, Monomial, int]
 
 
 @dataclass(frozen=True, eq=False)
-class FittedModels:
-    """The total of a weight, and models of its distribution, the first from all reports, the others from a part."""
+class FittedModel:
+    """The total of a weight, and a model of its distribution; None if the total is 0."""
 
     total: float
-    models: list[GridModel]
+    model: GridModel | None
 
 
 @dataclass(frozen=True, eq=False)
 class GridSums:
-    """The sums of a stratum estimated from all reports, and from each part of the reports (a row each)."""
+    """The sums of a stratum, estimated by models."""
 
     value: Floats
-    parts: Floats
     bounds: tuple[StratumSums, StratumSums]
     """A lower and an upper bound."""
 
@@ -197,7 +205,7 @@ class GridMethod(SumsMethod[GridSums | SumsWithError]):
         self._table = table
         self._mechanism = mechanism
         self._sizes = [dimension.size for dimension in mechanism.dimensions]
-        self._cache: OrderedDict[Key, FittedModels] = OrderedDict()
+        self._cache: OrderedDict[Key, FittedModel] = OrderedDict()
         self._passes = 0
         self._bounds = [GridBound(table, mechanism, upper=upper) for upper in (False, True)]
 
@@ -228,19 +236,19 @@ class GridMethod(SumsMethod[GridSums | SumsWithError]):
     def _sums(self, strata: Strata, part: GroupPart, bounds: tuple[StratumSums, StratumSums]) -> GridSums:
         check_time()
         stratum = strata.strata[part[0]]
-        values = np.zeros((PARTS + 1, len(strata.weights)))
+        values = np.zeros(len(strata.weights))
         factors = strata.factors(part, strata.weights)
         for column, (weight, factor) in enumerate(zip(strata.weights, factors, strict=True)):
             if factor == NO_FACTOR:
-                values[:, column] = stratum.totals[weight.public]
+                values[column] = stratum.totals[weight.public]
                 continue
             boxes = self._counted_boxes(factor)
             for sign in (1, -1):
                 fitted = self._cache[stratum.name, weight.public, sign]
-                if fitted.total:
-                    shares = [sum(number * model.share(box) for number, box in boxes) for model in fitted.models]
-                    values[:, column] += sign * fitted.total * np.array(shares)
-        return GridSums(values[0], values[1:], bounds)
+                if fitted.model is not None:
+                    shares = (number * fitted.model.share(box) for number, box in boxes)
+                    values[column] += sign * fitted.total * sum(shares)
+        return GridSums(values, bounds)
 
     def _counted_boxes(self, factor: PrivateFactor) -> list[tuple[float, tuple[Scored, ...]]]:
         """Boxes with numbers, whose shares add up to the mean of a factor; people in them count as 0 to 1."""
@@ -262,12 +270,10 @@ class GridMethod(SumsMethod[GridSums | SumsWithError]):
     def _selections(self, box: Box) -> tuple[Selection, ...]:
         return tuple(as_selection(runs, size) for runs, size in zip(box, self._sizes, strict=True))
 
-    def _fitted(self, strata: Strata, missing: dict[Key, int]) -> dict[Key, FittedModels]:
+    def _fitted(self, strata: Strata, missing: dict[Key, int]) -> dict[Key, FittedModel]:
         grids = self._mechanism.grids
         totals = dict.fromkeys(missing, 0.0)
-        counts = {
-            (key, grid): np.zeros((PARTS, self._mechanism.oracle(grid).size + 1)) for key in missing for grid in grids
-        }
+        counts = {(key, grid): np.zeros(self._mechanism.oracle(grid).size + 1) for key in missing for grid in grids}
         for rows, block in strata.blocks(strata.weights):
             for key, place in missing.items():
                 check_time()
@@ -277,42 +283,36 @@ class GridMethod(SumsMethod[GridSums | SumsWithError]):
                     for grid in grids:
                         self._add(counts[key, grid], grid, rows, block, place, weights)
         return {
-            key: FittedModels(
+            key: FittedModel(
                 totals[key],
-                [GridModel(self._mechanism, self._shares(key, counts, part)) for part in (None, *range(PARTS))]
+                GridModel(self._mechanism, {g: self._shares(g, counts[key, g]) for g in grids})
                 if totals[key]
-                else [],
+                else None,
             )
             for key in missing
         }
 
     def _add(self, counts: Floats, grid: Grid, rows: range, block: BlockRows, place: int, weights: Floats) -> None:
-        """Add the supports from reports of a grid and a block, a row for each part; the last column is the total."""
+        """Add the supports from reports of a grid and a block; the last number is the total."""
         group = self._table.reports(grid, rows)
         if group is None or not block.rows.size:
             return
         spots = np.minimum(np.searchsorted(block.rows, group.rows), block.rows.size - 1)
         own = (block.rows[spots] == group.rows) & (block.strata[spots] == place)
-        oracle = self._mechanism.oracle(grid)
-        for part in range(PARTS):
-            chosen = np.flatnonzero(own & (group.rows % PARTS == part))
-            if chosen.size:
-                measure = ScaledNumbers.of("measure", weights[spots[chosen]])
-                sketch = oracle.support(group.reports[chosen], np.arange(oracle.size), measure.weights)
-                counts[part] += sketch.counts[0] / measure.scale
+        chosen = np.flatnonzero(own)
+        if chosen.size:
+            oracle = self._mechanism.oracle(grid)
+            measure = ScaledNumbers.of("measure", weights[spots[chosen]])
+            sketch = oracle.support(group.reports[chosen], np.arange(oracle.size), measure.weights)
+            counts += sketch.counts[0] / measure.scale
 
-    def _shares(self, key: Key, counts: dict[tuple[Key, Grid], Floats], part: int | None) -> dict[Grid, Floats]:
+    def _shares(self, grid: Grid, supports: Floats) -> Floats:
         check_time()
-        shares = {}
-        for grid in self._mechanism.grids:
-            supports = counts[key, grid].sum(axis=0) if part is None else counts[key, grid][part]
-            moments = self._mechanism.oracle(grid).moments()
-            gap = moments.true_mean - moments.false_mean
-            size = supports.size - 1
-            shares[grid] = (
-                (supports[:-1] / supports[-1] - moments.false_mean) / gap if supports[-1] else np.full(size, 1 / size)
-            )
-        return shares
+        moments = self._mechanism.oracle(grid).moments()
+        gap = moments.true_mean - moments.false_mean
+        if not supports[-1]:
+            return np.full(supports.size - 1, 1 / (supports.size - 1))
+        return np.asarray((supports[:-1] / supports[-1] - moments.false_mean) / gap)
 
     def predict(self, strata: Strata, parts: Sequence[GroupPart]) -> list[SumsWithError]:
         predicted = []
@@ -320,37 +320,39 @@ class GridMethod(SumsMethod[GridSums | SumsWithError]):
             stratum = strata.strata[part[0]]
             factors = strata.factors(part, strata.weights)
             expected = [(1.0, 0.0) if factor == NO_FACTOR else self._expected(factor) for factor in factors]
-            shares, errors = np.array([share for share, _ in expected]), np.sqrt([square for _, square in expected])
+            shares, errors = np.array([share for share, _ in expected]), np.array([error for _, error in expected])
             totals = np.array([stratum.totals[weight.public] for weight in strata.weights])
             products = strata.products_of(strata.weights, 2)[part[0]]
-            covariance = np.outer(errors, errors) * stratum.n * products
+            together = [[left == right for right in factors] for left in factors]  # else errors are independent
+            covariance = np.where(together, np.outer(errors, errors) * stratum.n * products, 0.0)
             predicted.append(SumsWithError(shares * totals, covariance, np.zeros_like(products)))
         return predicted
 
     def _expected(self, factor: PrivateFactor) -> tuple[float, float]:
-        """The mean of what people add, if they are spread evenly, and its squared error."""
-        share = square = 0.0
-        for box in disjoint(boxes_of(factor.formula, self._sizes)):
-            ends = np.prod([np.abs(score.values).max() for score in factor.scores])
-            square += (float(ends) * grid_error(self._mechanism, RangeQuery(self._selections(box)))) ** 2
-            numbers = scored_box(box, factor.scores, self._sizes)
-            share += float(
-                np.prod([d.numbers(n).mean() for d, n in zip(self._mechanism.dimensions, numbers, strict=True)])
+        """The mean of what people add, if they are spread evenly, and its error: of scores, that of the bounds."""
+        boxes = disjoint(boxes_of(factor.formula, self._sizes))
+        if factor.scores:
+            (low, low_error), (high, high_error) = (bound.expected(factor) for bound in self._bounds)
+            numbers = (scored_box(box, factor.scores, self._sizes) for box in boxes)
+            means = (
+                np.prod([d.numbers(part).mean() for d, part in zip(self._mechanism.dimensions, box, strict=True)])
+                for box in numbers
             )
-        return share, square
+            return float(sum(means)), (high - low) / (2 * normal_reach(0.95)) + max(low_error, high_error)
+        square = sum(grid_error(self._mechanism, RangeQuery(self._selections(box))) ** 2 for box in boxes)
+        shares = (np.prod([size_of(runs) / size for runs, size in zip(box, self._sizes, strict=True)]) for box in boxes)
+        return float(sum(shares)), math.sqrt(square)
 
     def joint(self, parts: Sequence[tuple[GridSums | SumsWithError, Floats]]) -> JointEstimate:
         if predicted := [(part, matrix) for part, matrix in parts if isinstance(part, SumsWithError)]:
             return independent(predicted, "heuristic")
         measured = [(part, matrix) for part, matrix in parts if isinstance(part, GridSums)]
         value = np.sum([matrix @ part.value for part, matrix in measured], axis=0)
-        by_part = np.sum([part.parts @ matrix.T for part, matrix in measured], axis=0)
-        off = by_part - by_part.mean(axis=0)
-        covariance = off.T @ off / (PARTS - 1) / PARTS
+        nothing = np.zeros((value.size, value.size))
         if not any(bound.levels for part, _ in measured for bound in part.bounds):  # known exactly
-            return JointEstimate(value, (covariance,), "heuristic")
+            return JointEstimate(value, (nothing,), "heuristic")
         bounds = self._bound(measured, 0), self._bound(measured, 1)
-        return JointEstimate(value, (covariance,), "heuristic", bounds=bounds)
+        return JointEstimate(value, (nothing + np.nan,), "heuristic", bounds=bounds)
 
     def _bound(self, parts: Sequence[tuple[GridSums, Floats]], side: int) -> JointEstimate:
         """The lower (0) or upper (1) bounds of sums; what is subtracted is at its other bound."""

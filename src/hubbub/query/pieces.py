@@ -218,8 +218,14 @@ def _away(term: PieceTerm) -> list[PieceTerm]:
     public = None if term.public is None else exp.Abs(this=exp.paren(term.public.copy()))
 
     def bound(factor: float, name: str, numbers: Callable[[CodeScore], Floats]) -> PieceTerm:
-        sizes = tuple(CodeScore(score.column, f"{name} {score.name}", numbers(score)) for score in scores)
-        return PieceTerm(factor * abs(term.factor), public, PrivateFactor(term.private.formula, sizes))
+        sizes = []
+        for score in scores:
+            own = numbers(score)
+            if (own == own[0]).all():
+                factor *= float(own[0])
+            else:
+                sizes.append(CodeScore(score.column, f"{name} {score.name}", own))
+        return PieceTerm(factor * abs(term.factor), public, PrivateFactor(term.private.formula, tuple(sizes)))
 
     def size(score: CodeScore) -> Floats:
         return np.abs(score.values)

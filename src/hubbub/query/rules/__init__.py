@@ -16,6 +16,7 @@ from hubbub.query.rules.names import (
     name_results,
     resolve_columns,
     write_conditions_as_case,
+    write_quantiles_as_calls,
 )
 from hubbub.query.rules.refusals import check_placement, check_statement, check_whitelist
 from hubbub.query.rules.sources import merge_subqueries
@@ -30,6 +31,7 @@ __all__ = ["RULES", "merge_subqueries", "normalise"]
 RULES = (
     merge_subqueries,
     check_statement,
+    write_quantiles_as_calls,
     check_whitelist,
     expand_aliases,
     resolve_columns,

@@ -199,6 +199,21 @@ def _spelt(item: Tree) -> str:
     return str(text)[:60]
 
 
+def write_quantiles_as_calls(select: Tree, schema: TableSchema) -> Tree:
+    """PERCENTILE_DISC(p) WITHIN GROUP (ORDER BY x) is QUANTILE_DISC(x, p)."""
+    for node in list(select.find_all(exp.WithinGroup)):
+        call, ordered = node.this, node.expression.expressions
+        if (
+            not isinstance(call, exp.PercentileDisc | exp.PercentileCont)
+            or len(ordered) != 1
+            or ordered[0].args["desc"]
+        ):
+            problem = "WITHIN GROUP is answered of a quantile by one rising order"
+            raise refused(call, problem, "ask QUANTILE_DISC(x, 0.9)")
+        node.replace(exp.PercentileDisc(this=ordered[0].this, expression=call.this))
+    return select
+
+
 def _expanded(node: Tree) -> Tree:
     if isinstance(node, exp.Avg):
         ratio = exp.Div(this=exp.Sum(this=node.this), expression=exp.Count(this=node.this.copy()))
