@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from hubbub.core.errors import check_integer
 from hubbub.core.reports import Sketch
 from hubbub.random.source import Random
 from hubbub.service.base.limits import REASONS
@@ -29,7 +30,7 @@ from hubbub.service.store.base import AskKey, AskRow, Expiry, RateRow, StoreChan
 from hubbub.service.store.joined import JOINT, JOINT_LOCK, JOINT_TABLES, add_up, fold_counts, owner_of
 from hubbub.service.store.postgres import PostgresStore, marked
 from hubbub.service.store.readers import ASK_COLUMNS, ask_row
-from hubbub.service.store.sharded_ids import SHARDS, PagePart
+from hubbub.service.store.sharded_ids import MOST_SHARDS, PagePart
 from hubbub.service.store.sql import OWNER, SET_META, row_checksum
 
 LEASE = 4.0
@@ -70,9 +71,15 @@ class JointStore(PostgresStore):
     ----------
     url, rng
         As of `PostgresStore`.
+    shards
+        The rows that lock the ids of an ask which this process publishes as the leader. A transaction locks those that
+        its ids fall into: with one, transactions for an ask follow each other; with more, those of few reports overlap,
+        and each costs more.
     """
 
-    def __init__(self, url: str, rng: Random | None = None) -> None:
+    def __init__(self, url: str, rng: Random | None = None, *, shards: int = 1) -> None:
+        check_integer("shards", shards, 1, MOST_SHARDS)
+        self.shards = shards
         self.worker = (rng or Random()).bytes(8).hex()
         """The name of this process, which no other has or had."""
         self.epoch: int | None = None
@@ -138,8 +145,8 @@ class JointStore(PostgresStore):
         super()._store_asks(changes)
         for ask in changes.asks:
             if not ask.final:
-                for shard in range(SHARDS):
-                    self._write("INSERT INTO ask_shards VALUES (?, ?, ?, ?)", *ask.key, shard, SHARDS)
+                for shard in range(self.shards):
+                    self._write("INSERT INTO ask_shards VALUES (?, ?, ?, ?)", *ask.key, shard, self.shards)
 
     def _store_reports(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
         keys = sorted({*changes.finals, *changes.forgotten})
