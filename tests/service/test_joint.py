@@ -3,6 +3,7 @@
 Processes die, the leader in the middle of a step, and a leader is cut off from the others until its lease is over.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -422,11 +423,13 @@ def test_two_hundred_kills_and_twenty_partitions(tmp_path: Path, postgres: Postg
             between(crew, fleet, draw)
             epoch, leader = crew.leader()
             victim = leader if number % 3 == 0 else draw.choice(crew.pids())
-            os.kill(victim, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+                os.kill(victim, signal.SIGKILL)
             if victim == leader:
                 leaderless.append(crew.wait_for_leader(epoch))
             if number % 10 == 9:
                 leaderless.append(part_leader(crew, fleet))
+            print(number, victim == leader, fleet.total, [round(seconds, 1) for seconds in leaderless[-2:]], flush=True)
             wait_for(lambda: len(crew.pids()) >= 1)
         between(crew, fleet, draw)
         fleet.stop()
@@ -434,9 +437,11 @@ def test_two_hundred_kills_and_twenty_partitions(tmp_path: Path, postgres: Postg
             crew.leave(parent)
     except BaseException:
         fleet.stopped.set()
+        print(*(line for parent in crew.parents for line in parent.log[-60:]), sep="")
         crew.kill()
         raise
     assert reckon(url, fleet, least=5000) >= 50
     assert fleet.retries > 50, "the kills hit nobody"
-    print(f"without a leader: median {sorted(leaderless)[len(leaderless) // 2]:.2f} s, most {max(leaderless):.2f} s")
-    assert sorted(leaderless)[len(leaderless) // 2] < 10
+    leaderless.sort()
+    print(f"without a leader: median {leaderless[len(leaderless) // 2]:.2f} s, most {leaderless[-1]:.2f} s")
+    assert leaderless[len(leaderless) // 2] < 10

@@ -23,7 +23,7 @@ from hubbub.service.ingest.joint_board import JointBoard
 from hubbub.service.ingest.open_asks import AnswerPlace, Board, OpenAsk
 from hubbub.service.rounds.retention import SWEEP
 from hubbub.service.store.base import AlarmEventRow, AskKey, Expiry, ReleaseRow, StoreChanges, StoreFailed
-from hubbub.service.store.joint import JointStore
+from hubbub.service.store.joint import NEWS_KEPT, JointStore
 from hubbub.service.store.sharded_ids import ShardedIds
 
 LOOK = 0.25
@@ -200,6 +200,8 @@ class JointCollector(Collector):
             }
             self.board.expected.clear()
             self.board.expected |= expected
+            if 0 <= self._news < leader.news - NEWS_KEPT:
+                raise StoreFailed("this process was stopped for so long that it cannot know what it missed")
             news = self.store.news(self._news) if self._news >= 0 else []
             self._news = leader.news
             for _, text in news:
@@ -239,6 +241,9 @@ class JointCollector(Collector):
         times += [opens for place, opens in self.board.expected.items() if place.collection == collection.collection_id]
         for question in collection.questions:
             schedule = Schedule(collection, question)
+            own = self.board.of(collection.collection_id, question)
+            if own and all(ask.number < schedule.at(now) for ask in own):
+                return now + 1.0  # the leader asks the next step any moment
             times.append(schedule.opens(schedule.at(now) + 1))
         return min((time for time in times if now < time < math.inf), default=(now // _VALID + 2) * _VALID)
 

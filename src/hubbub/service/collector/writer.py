@@ -190,6 +190,7 @@ class Writer:
             self._reports = 0
         self._wake(group, [Stopped(f"the collector has failed: {type(error).__name__}")] * len(group))
         self._on_failure(error)
+        self._collector.resign()
 
 
 def _answer(group: Sequence[_Waiting], answers: Sequence[Receipt | HubbubError]) -> None:

@@ -1,7 +1,7 @@
 """A store in PostgreSQL that several collector processes use at once: they all take reports, and one of them leads.
 
-Every transaction begins by taking a lock of the database that all of them share, and by looking whether the store is
-theirs: a collector that wants the store for itself takes that lock alone. What must be decided once is decided by rows:
+Every transaction begins with a lock and looks whether the store is still theirs: a collector that wants the store for
+itself waits for such locks and keeps others from them. What must be decided once is decided by rows:
 
 - `ask_shards`: a transaction that counts reports locks the rows of the shards that their ids fall into. Then it reads
   what others added to these shards, decides, and raises their versions. Whoever closes an ask locks all of its shards
@@ -39,7 +39,7 @@ STOPPED = 5.0
 """Seconds after which the database ends a transaction of a process that was stopped in it."""
 ALIVE = 10.0
 """Seconds after which a process that gave no sign is not counted among the processes."""
-_NEWS_KEPT = 1000
+NEWS_KEPT = 1000
 _TAKEN_OVER = "another collector has taken over the store"
 
 
@@ -132,7 +132,7 @@ class JointStore(PostgresStore):
         number = self._hold_lease(int(told is not None))
         if told is not None:
             self._write("INSERT INTO news VALUES (?, ?)", number, told)
-            self._write("DELETE FROM news WHERE number <= ?", number - _NEWS_KEPT)
+            self._write("DELETE FROM news WHERE number <= ?", number - NEWS_KEPT)
 
     def _hold_lease(self, news: int = 0) -> int:
         """Check that this process leads, and keep others from it until the transaction ends. Returns the last news."""
@@ -188,9 +188,10 @@ class JointStore(PostgresStore):
     def fold_counts(self) -> None:
         """Add the numbers of reports of all processes to those of the store, in a transaction of the leader."""
         with self._writing, self._transaction():
-            self._write("SELECT pg_advisory_xact_lock(?)", JOINT_LOCK)  # alone: the rows of several processes change
             self._enter()
             self._hold_lease()
+            # Nothing may be added between the sums and the deletion.
+            self._write("LOCK TABLE worker_counts, worker_rates IN EXCLUSIVE MODE")
             fold_counts(self._write)
             self._write("DELETE FROM workers WHERE seen < clock_timestamp() - INTERVAL '1 hour'")
 
