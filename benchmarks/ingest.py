@@ -179,8 +179,12 @@ class _Asked:
             return
         try:
             url = f"http://127.0.0.1:{self._port}/v1/collections/bench/asks"
-            with urllib.request.urlopen(url) as answer:
-                document = json.loads(json.load(answer)["payload"])
+            while True:
+                with urllib.request.urlopen(url) as answer:
+                    document = json.loads(json.load(answer)["payload"])
+                if document["asks"]:
+                    break
+                time.sleep(0.05)  # between two steps, at a process that does not lead
             first = document["asks"][0]
             self.ask = Ask.from_spec(first["ask"])
             self.name = AnswerName(first["question"], first["run"], self.ask.step, first["round"], first["part"])

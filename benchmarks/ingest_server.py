@@ -42,7 +42,7 @@ mechanism = "OLH"
 """
 
 
-def collector(folder: Path, url: str = "", processes: int = 0) -> int:
+def collector(folder: Path, url: str = "", processes: str = "0") -> int:
     from hubbub.authoring import load_collection
     from hubbub.dashboard.pages import dashboard
     from hubbub.service.base.trusted_clock import TrustedClock
@@ -63,14 +63,15 @@ def collector(folder: Path, url: str = "", processes: int = 0) -> int:
         said = {"port": listening.getsockname()[1], "token": secrets.token()}
         print(json.dumps(said), flush=True)
 
-    worker: Worker | int | None = fork_workers(processes, ready) if processes else None
+    worker: Worker | int | None = fork_workers(int(processes), ready) if int(processes) else None
     if isinstance(worker, int):
         return worker
     store = JointStore(url) if worker else open_store(url or f"sqlite:///{folder / 'bench.db'}")
-    options = {"clock": TrustedClock(store.clock()), "keys": signing, "limits": limits}
-    made = (
-        JointCollector([collection], store, url=url, **options) if worker else Collector([collection], store, **options)
-    )
+    options: dict[str, Any] = {"clock": TrustedClock(store.clock()), "keys": signing, "limits": limits}
+    if isinstance(store, JointStore):
+        made: Collector = JointCollector([collection], store, url=url, **options)
+    else:
+        made = Collector([collection], store, **options)
     return run(made, tokens, [listening], routes=dashboard(tokens), on_ready=worker.ready if worker else ready)
 
 
@@ -105,4 +106,4 @@ def empty() -> int:
 
 if __name__ == "__main__":
     kind, *arguments = sys.argv[1:]
-    sys.exit(empty() if kind == "empty" else collector(Path(arguments[0]), *arguments[1:2], *map(int, arguments[2:])))
+    sys.exit(empty() if kind == "empty" else collector(Path(arguments[0]), *arguments[1:]))

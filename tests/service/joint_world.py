@@ -62,9 +62,9 @@ class CrashingJoint(JointStore):
             raise Crash
 
 
-def start_joint(collection: Collection, clock: Clock, url: str, **options: Any) -> JointCollector:
+def start_joint(collection: Collection, clock: Clock, url: str, *, shards: int = 4, **options: Any) -> JointCollector:
     """One of several collectors, which gives signs of life when a test lets it."""
-    store = CrashingJoint(url, Random())
+    store = CrashingJoint(url, Random(), shards=shards)
     options = {"keys": KEYS, "rng": Random(seed=1), "beats": False, **options}
     return JointCollector([collection], store, url=url, clock=clock, **options)
 
@@ -158,7 +158,7 @@ class JointWorld(OnceWorld):
     def _start(self) -> None:
         self.crashes += 1
         while len(self.both) < 2:
-            self.both.append(start_joint(self.collection, self.clock, self.url))
+            self.both.append(start_joint(self.collection, self.clock, self.url, shards=1 + 3 * (self.seed % 2)))
             self.collector = self.both[-1]
         if self.crashes > 1:
             assert isinstance(self.collector, JointCollector)
@@ -172,7 +172,7 @@ class JointWorld(OnceWorld):
         led = victim.leads and victim.store.epoch == self.both[0].store.leadership().epoch
         if led and self.draw.random() < 0.7:
             lease_over(self.both[0].store)  # else nobody leads for a while
-        self.both.append(start_joint(self.collection, self.clock, self.url))
+        self.both.append(start_joint(self.collection, self.clock, self.url, shards=1 + 3 * (self.seed % 2)))
         self.collector = self.both[-1]
         self.store = self.collector.store
 

@@ -3,6 +3,8 @@
 Processes die, the leader in the middle of a step, and a leader is cut off from the others until its lease is over.
 """
 
+import contextlib
+import json
 import os
 import random
 import signal
@@ -16,8 +18,11 @@ import pytest
 
 from hubbub.collection import ManualClock
 from hubbub.mechanisms import MECHANISMS
+from hubbub.service.backup.backups import make_backup, restore_backup
 from hubbub.service.collector.collector import Collector
 from hubbub.service.collector.joint import JointCollector
+from hubbub.service.kept.archive import Archive, kept_reports
+from hubbub.service.rounds.releases import same_release
 from hubbub.service.store import open_store
 from hubbub.service.store.base import StoreFailed
 from hubbub.service.store.joint import JointStore
@@ -27,7 +32,11 @@ from tests.service.exact_world import Exact, batch_frame, exact_collection
 from tests.service.joint_world import Crew, JointWorld, StepFleet, gone, lease_over, reckon, start_joint
 from tests.service.once_world import small_pages
 from tests.service.process import HUBBUB
-from tests.shared.in_process import KEYS, open_now, rows_in
+from tests.service.study_world import LATENESS as STUDY_LATENESS
+from tests.service.study_world import ROUND, START, WordCrowd, study_collection
+from tests.shared.in_process import KEYS, as_row, open_now, rows_in, stored_releases
+from tests.shuffler.shuffle_world import HOUR, ShuffleWorld
+from tests.shuffler.shuffle_world import KEYS as SHUFFLE_KEYS
 
 COLLECTION = exact_collection(keep=True)
 TABLES = ("asks", "sketches", "releases", "id_pages", "snapshots", "eras", "counts", "news", "ask_shards", "leader")
@@ -96,7 +105,7 @@ def test_a_report_counts_once_whichever_process_takes_it(url: str):
     first.tick()
     second.tick()
     (row,) = second.releases("exact", "all", first=0, last=1 << 40, most=10)
-    assert '"n": 3050' in row.payload.replace('"n":3', '"n": 3')
+    assert json.loads(row.payload)["n"] == 3050
     assert second.ingest([large])[0].duplicates == 3000  # a retry is still no news
     for each in (first, second):
         gone(each)
@@ -203,7 +212,7 @@ def test_a_collector_that_is_alone_takes_over_and_gives_back(url: str):
     for each in (first, second):
         with pytest.raises(StoreFailed, match="taken over"):
             each.ingest([frames[2]])
-        gone(each)
+    gone(second)
     assert [receipt.duplicates for receipt in alone.ingest(frames[:2])] == [700, 700]
     assert alone.ingest([frames[2]])[0].accepted == 700
     assert open_now(alone)[0].sketch.n == 2100
@@ -211,6 +220,9 @@ def test_a_collector_that_is_alone_takes_over_and_gives_back(url: str):
     assert [receipt.duplicates for receipt in fourth.ingest(frames)] == [700] * 3
     with pytest.raises(StoreFailed, match="taken over"):
         alone.ingest([frames[0]])
+    with pytest.raises(StoreFailed, match="taken over"):  # one of before, which was stopped, knows other pages of ids
+        first.ingest([frames[2]])
+    gone(first)
     store.close()
     clock.advance(120)
     third.tick()
@@ -218,6 +230,110 @@ def test_a_collector_that_is_alone_takes_over_and_gives_back(url: str):
     assert third.counts()[COLLECTION.collection_id, "accepted"] == 2100
     for each in (third, fourth):
         gone(each)
+
+
+def test_a_study_that_keeps_reports_goes_on_from_any_process(url: str, tmp_path: Path):
+    """Devices report to either process, and another leads in every round: the numbers are those of a simulation."""
+    clock, crowd, study = ManualClock(START), WordCrowd(300), study_collection()
+    archive = Archive(tmp_path / "reports")
+    both = [start_joint(study, clock, url, archive=archive) for _ in range(2)]
+    while clock.now() < START + 3 * ROUND + STUDY_LATENESS:
+        for each in both:
+            each.tick()
+        leader = next(each for each in both if each.leads)
+        other = next(each for each in both if each is not leader)
+        assert crowd.send_all(other) + crowd.send_all(leader) > 0 or clock.now() > START + 3 * ROUND
+        clock.advance(ROUND + (STUDY_LATENESS if clock.now() == START else 0))
+        lease_over(other.store)
+        gone(leader)
+        other.tick()
+        both = [other, start_joint(study, clock, url, archive=archive)]
+    for each in both:
+        (row,), (release,) = stored_releases(each.store, study, "common"), crowd.simulated(study, "common")
+        assert same_release(row, as_row(study, "common", release))
+        gone(each)
+
+
+def test_candidates_are_asked_of_any_process(url: str, tmp_path: Path):
+    clock, archive = ManualClock(1000.0), Archive(tmp_path / "reports")
+    first, second = (start_joint(COLLECTION, clock, url, archive=archive) for _ in range(2))
+    ask = open_now(first)[0].ask
+    for number, each in enumerate((first, second)):
+        each.ingest([batch_frame(COLLECTION, ask, ids_of(40, number), [number] * 40)])
+    clock.advance(120)
+    first.tick()
+    assert list(archive.folder.iterdir())
+    for each in (first, second):
+        batches = kept_reports(each.store, archive, COLLECTION.collection_id, "all", first=0, last=1 << 40)
+        values = [int(value) for _, reports in batches for value in reports.private["value"]]
+        assert sorted(values) == [0] * 40 + [1] * 40
+        gone(each)
+
+
+def test_a_shuffled_batch_counts_once_whichever_process_it_is_sent_to(url: str):
+    world = ShuffleWorld()
+    world.step()
+    body = world.handed()
+    world.clock.set(7 * HOUR + 60)
+    keys: dict[str, Any] = {"keys": SHUFFLE_KEYS, "onion_key": world.onion_key}
+    first, second = (start_joint(world.collection, world.clock, url, **keys) for _ in range(2))
+    (ask,) = first.board.open(world.collection.collection_id, world.clock.now())
+    world.clock.set(ask.until - 1)
+    frames = [each.admit_shuffled(body) for each in (first, second)]
+    receipts = [each.ingest([frame])[0] for each, frame in zip((first, second), frames, strict=True)]
+    assert receipts[0].accepted == receipts[1].duplicates > 0
+    assert second.taken([ask]) == {ask.key: receipts[0].accepted}
+    world.clock.set(ask.until + 1)
+    first.tick()
+    assert first.board.asks[ask.key].sketch.n == receipts[0].accepted
+    for each in (first, second):
+        gone(each)
+
+
+def test_retention_deletes_what_all_processes_stored(url: str):
+    clock = ManualClock(1000.0)
+    first, second = two(url, clock)
+    ask = open_now(first)[0].ask
+    for number, each in enumerate((first, second)):
+        each.ingest([batch_frame(COLLECTION, ask, ids_of(40, number), [number] * 40)])
+    for wait in (120, 200, COLLECTION.retention_days * 86400 + 7200):
+        clock.advance(wait)
+        first.tick()
+    for table in ("shard_sketches", "reports", "id_pages"):
+        assert rows_in(first.store, f"SELECT COUNT(*) FROM {table}") == [(0,)]
+    held = {key.ask for key, *_ in first.store.held_asks()}
+    assert {ask for (ask,) in rows_in(first.store, "SELECT DISTINCT ask FROM ask_shards")} == held
+    for each in (first, second):
+        gone(each)
+
+
+@pytest.mark.parametrize("target", ["sqlite", "postgresql"])
+def test_a_backup_is_of_a_store_of_one_process(url: str, target: str, tmp_path: Path, postgres: PostgresServer):
+    clock = ManualClock(1000.0)
+    first, second = two(url, clock)
+    ask = open_now(first)[0].ask
+    frames = [batch_frame(COLLECTION, ask, ids_of(700, seed), [seed] * 700) for seed in range(2)]
+    for each, frame in zip((first, second), frames, strict=True):
+        each.ingest([frame])
+    make_backup(url, tmp_path / "reports", tmp_path / "backup")
+    for each in (first, second):
+        gone(each)
+    again = postgres() if target == "postgresql" else f"sqlite:///{tmp_path / 'again.db'}"
+    restore_backup(tmp_path / "backup", again, tmp_path / "again")
+    if target == "postgresql":
+        restored: Collector = start_joint(COLLECTION, clock, again)
+    else:
+        restored = Collector([COLLECTION], open_store(again), clock=clock, keys=KEYS)
+    assert [receipt.duplicates for receipt in restored.ingest(frames)] == [700, 700]
+    assert restored.counts()[COLLECTION.collection_id, "accepted"] == 1400
+    clock.advance(120)
+    restored.tick()
+    (row,) = restored.releases("exact", "all", first=0, last=1 << 40, most=10)
+    assert json.loads(row.payload)["n"] == 1400
+    if isinstance(restored, JointCollector):
+        gone(restored)
+    else:
+        restored.store.close()
 
 
 def test_a_quota_is_shared(url: str):
@@ -307,11 +423,13 @@ def test_two_hundred_kills_and_twenty_partitions(tmp_path: Path, postgres: Postg
             between(crew, fleet, draw)
             epoch, leader = crew.leader()
             victim = leader if number % 3 == 0 else draw.choice(crew.pids())
-            os.kill(victim, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+                os.kill(victim, signal.SIGKILL)
             if victim == leader:
                 leaderless.append(crew.wait_for_leader(epoch))
             if number % 10 == 9:
                 leaderless.append(part_leader(crew, fleet))
+            print(number, victim == leader, fleet.total, [round(seconds, 1) for seconds in leaderless[-2:]], flush=True)
             wait_for(lambda: len(crew.pids()) >= 1)
         between(crew, fleet, draw)
         fleet.stop()
@@ -319,9 +437,11 @@ def test_two_hundred_kills_and_twenty_partitions(tmp_path: Path, postgres: Postg
             crew.leave(parent)
     except BaseException:
         fleet.stopped.set()
+        print(*(line for parent in crew.parents for line in parent.log[-60:]), sep="")
         crew.kill()
         raise
     assert reckon(url, fleet, least=5000) >= 50
     assert fleet.retries > 50, "the kills hit nobody"
-    print(f"without a leader: median {sorted(leaderless)[len(leaderless) // 2]:.2f} s, most {max(leaderless):.2f} s")
-    assert sorted(leaderless)[len(leaderless) // 2] < 10
+    leaderless.sort()
+    print(f"without a leader: median {leaderless[len(leaderless) // 2]:.2f} s, most {leaderless[-1]:.2f} s")
+    assert leaderless[len(leaderless) // 2] < 10

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from hubbub.questions.collection import Collection
     from hubbub.service.collector.collector import Collector
     from hubbub.service.http.key_folder import KeyFolder
-    from hubbub.service.rounds.watchdog import Watchdog
     from hubbub.service.webhooks.config import Webhook
 
 
@@ -57,6 +56,15 @@ _Role = Annotated[
     str,
     Option("--role", help="alone on the store; or one of several processes: all (takes reports, may lead) or ingest."),
 ]
+_Shards = Annotated[
+    int,
+    Option(
+        "--shards",
+        help="Of several processes: rows that lock the ids of an ask.",
+        min=1,
+        max=64,
+    ),
+]
 ROLES = ("alone", "all", "ingest")
 
 
@@ -78,6 +86,7 @@ def serve(
     stuck_after: _StuckAfter = 120.0,
     workers: _Workers = 1,
     role: _Role = "alone",
+    shards: _Shards = 1,
 ) -> None:
     """Collect reports over HTTP, and show the results at /.
 
@@ -136,10 +145,9 @@ def serve(
         worker = fork_workers(workers, lambda: log("serving", **serving, workers=workers))
         if isinstance(worker, int):
             raise typer.Exit(worker)
-    options = {"keys": signing, "limits": limits, "alarms": alarms}
-    collector = _collector(
-        loaded, store, reports or reports_folder(store), folder, clock_hold, Watchdog(stuck_after), role, options
-    )
+    options = {"keys": signing, "limits": limits, "alarms": alarms, "watchdog": Watchdog(stuck_after)}
+    archive = reports or reports_folder(store)
+    collector = _collector(loaded, store, archive, folder, clock_hold, (role, shards), options)
 
     def ready() -> None:
         if isinstance(worker, Worker):
@@ -165,11 +173,13 @@ def _collector(
     reports: Path,
     folder: KeyFolder,
     clock_hold: float | None,
-    watchdog: Watchdog,
-    role: str,
+    role: tuple[str, int],
     options: dict[str, Any],
 ) -> Collector:
-    """The collector of these collections on a store. Exits with 1 if a replay does not reproduce what is stored."""
+    """The collector of these collections on a store, in a role and with as many shards.
+
+    Exits with 1 if a replay does not reproduce what is stored.
+    """
     from hubbub.service.base.logs import log
     from hubbub.service.base.trusted_clock import TrustedClock, hold_for
     from hubbub.service.collector.collector import Collector
@@ -182,16 +192,16 @@ def _collector(
     questions = [question for collection in collections for question in collection.questions.values()]
     keeps = any(question.keeps or question.searches for question in questions)
     archive = Archive(reports) if keeps or reports.exists() else None
-    opened = open_store(store) if role == "alone" else JointStore(store)
+    opened = open_store(store) if role[0] == "alone" else JointStore(store, shards=role[1])
     clock = TrustedClock(opened.clock(), hold=hold_for(collections) if clock_hold is None else clock_hold)
     try:
         onion_key = folder.onion_key() if any(collection.shuffle for collection in collections) else None
         shared = any(collection.trust == "oblivious" for collection in collections)
         options = {**options, "onion_key": onion_key, "homomorphic_key": folder.homomorphic_key() if shared else None}
-        options = {**options, "clock": clock, "archive": archive, "watchdog": watchdog}
-        with watchdog:  # the start of a collector runs the questions' code
+        options = {**options, "clock": clock, "archive": archive}
+        with options["watchdog"]:  # the start of a collector runs the questions' code
             if isinstance(opened, JointStore):
-                return JointCollector(collections, opened, url=store, may_lead=role == "all", **options)
+                return JointCollector(collections, opened, url=store, may_lead=role[0] == "all", **options)
             return Collector(collections, opened, **options)
     except ReplayMismatch as error:
         log("stopped", level=logging.ERROR, error=type(error).__name__, detail=str(error))

@@ -18,12 +18,12 @@ from hubbub.service.base.logs import log, log_error
 from hubbub.service.collector.collector import Collector, Standing
 from hubbub.service.collector.lease import Lease
 from hubbub.service.ingest.frames import Frame, gather
-from hubbub.service.ingest.ingest import Draft, decide, refusal
+from hubbub.service.ingest.ingest import Draft, decide, fold_groups, refusal
 from hubbub.service.ingest.joint_board import JointBoard
 from hubbub.service.ingest.open_asks import AnswerPlace, Board, OpenAsk
 from hubbub.service.rounds.retention import SWEEP
 from hubbub.service.store.base import AlarmEventRow, AskKey, Expiry, ReleaseRow, StoreChanges, StoreFailed
-from hubbub.service.store.joint import JointStore
+from hubbub.service.store.joint import NEWS_KEPT, JointStore
 from hubbub.service.store.sharded_ids import ShardedIds
 
 LOOK = 0.25
@@ -125,6 +125,9 @@ class JointCollector(Collector):
             self._follow()
             return self.clock.now() + LOOK
         due = super().tick()
+        if self.board.has_closed:
+            self.board.has_closed = False
+            self._archive_closed()
         self._looked = time.monotonic()
         self.board.catch_up_all()
         if self._looked - self._folded > SWEEP:
@@ -197,6 +200,8 @@ class JointCollector(Collector):
             }
             self.board.expected.clear()
             self.board.expected |= expected
+            if 0 <= self._news < leader.news - NEWS_KEPT:
+                raise StoreFailed("this process was stopped for so long that it cannot know what it missed")
             news = self.store.news(self._news) if self._news >= 0 else []
             self._news = leader.news
             for _, text in news:
@@ -236,8 +241,11 @@ class JointCollector(Collector):
         times += [opens for place, opens in self.board.expected.items() if place.collection == collection.collection_id]
         for question in collection.questions:
             schedule = Schedule(collection, question)
+            own = self.board.of(collection.collection_id, question)
+            if own and all(ask.number < schedule.at(now) for ask in own):
+                return now + 1.0  # the leader asks the next step any moment
             times.append(schedule.opens(schedule.at(now) + 1))
-        return min((time for time in times if time > now), default=(now // _VALID + 2) * _VALID)
+        return min((time for time in times if now < time < math.inf), default=(now // _VALID + 2) * _VALID)
 
     # -- reports ----------------------------------------------------------------------------------------------
 
@@ -271,6 +279,7 @@ class JointCollector(Collector):
         unread = [key for key in groups if not _ids(board.asks[key]).versions]
         for key, versions in self.store.versions_of(unread).items():
             board.catch_up(board.asks[key], versions)  # before the locks: there may be many
+        folded = fold_groups(groups, board)  # before the locks, too
         with self.store.taking(wanted) as held:
             for key, shards in held.items():
                 ask = board.asks.get(key)
@@ -282,7 +291,7 @@ class JointCollector(Collector):
                 if key in whole:
                     batch = self.store.shuffled_batch(key)
                     ask.shuffled = None if batch is None else batch.digest
-            drafted = decide(frames, groups, receipts, board, self.clock.now())
+            drafted = decide(frames, groups, receipts, board, self.clock.now(), folded)
             raised = self._store_draft(drafted)
         drafted.apply(board)
         for key, shard in raised:

@@ -19,7 +19,7 @@ from hubbub.service.store.sql import Store
 GATHER = 0.003
 """Seconds that a group waits for more requests: a commit costs about as much for one report as for a thousand."""
 LONGEST_GATHER = 0.02
-"""The most seconds that a group waits where several processes take reports: each has only a share of them."""
+"""The same where several processes take reports: each has a share of them, and groups would else be smaller."""
 MOST_GROUP = 50_000
 MOST_WAITING = 200_000
 DOOR = 2.5
@@ -155,7 +155,7 @@ class Writer:
             if not self._waiting:
                 return
         if not self.stopping and self._reports < MOST_GROUP:
-            time.sleep(min(GATHER * self._collector.processes, LONGEST_GATHER))
+            time.sleep(GATHER if self._collector.processes == 1 else LONGEST_GATHER)
         group: list[_Waiting] = []
         with self._change:
             count = 0
@@ -185,6 +185,7 @@ class Writer:
             self._reports = 0
         self._wake(group, [Stopped(f"the collector has failed: {type(error).__name__}")] * len(group))
         self._on_failure(error)
+        self._collector.resign()
 
 
 def _answer(group: Sequence[_Waiting], answers: Sequence[Receipt | HubbubError]) -> None:

@@ -16,7 +16,7 @@ from hubbub.service.base.logs import log
 from hubbub.service.ingest.open_asks import Board, OpenAsk
 from hubbub.service.store.base import AskKey, AskRow, StoreChanges
 from hubbub.service.store.joint import JointStore
-from hubbub.service.store.sharded_ids import SHARDS, ShardedIds
+from hubbub.service.store.sharded_ids import ShardedIds
 
 _AT_ONCE = 4096
 """Pages of ids that are read at once: two million ids."""
@@ -40,12 +40,14 @@ class JointBoard(Board):
         self._joint, self._previous = store, previous
         self._shards: dict[AskKey, int] = {held.key: held.shards for held in store.held_asks()}
         self._unreadable: set[AskKey] = set()
+        self.has_closed = False
+        """Whether asks were closed since this was last set: their single reports can be moved."""
 
     def _report_ids(self, key: AskKey) -> ShardedIds:
         before = None if self._previous is None else self._previous.asks.get(key)
         if before is not None and isinstance(before.ids, ShardedIds):
             return before.ids
-        return ShardedIds(self._rng, partial(self._store.some_id_pages, key), self._shards.get(key, SHARDS))
+        return ShardedIds(self._rng, partial(self._store.some_id_pages, key), self._shards.get(key, self._joint.shards))
 
     def restore(self, collection: Collection, row: AskRow, ask: Ask) -> None:
         """Add a stored ask. Its ids are read when they are needed."""
@@ -65,6 +67,7 @@ class JointBoard(Board):
         stored = [ask for ask in asks if not ask.final and ask.key not in published]
         super().close([ask for ask in asks if ask.key in published], changes)
         sketches = self._joint.close_asks([ask.key for ask in stored]) if stored else {}
+        self.has_closed |= bool(stored)
         for ask in stored:
             ask.final, ask.sketch = True, sketches[ask.key]
 

@@ -1,7 +1,7 @@
 """A store in PostgreSQL that several collector processes use at once: they all take reports, and one of them leads.
 
-Every transaction begins by taking a lock of the database that all of them share, and by looking whether the store is
-theirs: a collector that wants the store for itself takes that lock alone. What must be decided once is decided by rows:
+Every transaction begins with a lock and looks whether the store is still theirs: a collector that wants the store for
+itself waits for such locks and keeps others from them. What must be decided once is decided by rows:
 
 - `ask_shards`: a transaction that counts reports locks the rows of the shards that their ids fall into. Then it reads
   what others added to these shards, decides, and raises their versions. Whoever closes an ask locks all of its shards
@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from hubbub.core.errors import check_integer
 from hubbub.core.reports import Sketch
 from hubbub.random.source import Random
 from hubbub.service.base.limits import REASONS
@@ -29,7 +30,7 @@ from hubbub.service.store.base import AskKey, AskRow, Expiry, RateRow, StoreChan
 from hubbub.service.store.joined import JOINT, JOINT_LOCK, JOINT_TABLES, add_up, fold_counts, owner_of
 from hubbub.service.store.postgres import PostgresStore, marked
 from hubbub.service.store.readers import ASK_COLUMNS, ask_row
-from hubbub.service.store.sharded_ids import SHARDS, PagePart
+from hubbub.service.store.sharded_ids import MOST_SHARDS, PagePart
 from hubbub.service.store.sql import OWNER, SET_META, row_checksum
 
 LEASE = 4.0
@@ -38,7 +39,7 @@ STOPPED = 5.0
 """Seconds after which the database ends a transaction of a process that was stopped in it."""
 ALIVE = 10.0
 """Seconds after which a process that gave no sign is not counted among the processes."""
-_NEWS_KEPT = 1000
+NEWS_KEPT = 1000
 _TAKEN_OVER = "another collector has taken over the store"
 
 
@@ -70,9 +71,15 @@ class JointStore(PostgresStore):
     ----------
     url, rng
         As of `PostgresStore`.
+    shards
+        The rows that lock the ids of an ask which this process publishes as the leader. A transaction locks those that
+        its ids fall into: with one, transactions for an ask follow each other; with more, those of few reports overlap,
+        and each costs more.
     """
 
-    def __init__(self, url: str, rng: Random | None = None) -> None:
+    def __init__(self, url: str, rng: Random | None = None, *, shards: int = 1) -> None:
+        check_integer("shards", shards, 1, MOST_SHARDS)
+        self.shards = shards
         self.worker = (rng or Random()).bytes(8).hex()
         """The name of this process, which no other has or had."""
         self.epoch: int | None = None
@@ -125,7 +132,7 @@ class JointStore(PostgresStore):
         number = self._hold_lease(int(told is not None))
         if told is not None:
             self._write("INSERT INTO news VALUES (?, ?)", number, told)
-            self._write("DELETE FROM news WHERE number <= ?", number - _NEWS_KEPT)
+            self._write("DELETE FROM news WHERE number <= ?", number - NEWS_KEPT)
 
     def _hold_lease(self, news: int = 0) -> int:
         """Check that this process leads, and keep others from it until the transaction ends. Returns the last news."""
@@ -138,8 +145,8 @@ class JointStore(PostgresStore):
         super()._store_asks(changes)
         for ask in changes.asks:
             if not ask.final:
-                for shard in range(SHARDS):
-                    self._write("INSERT INTO ask_shards VALUES (?, ?, ?, ?)", *ask.key, shard, SHARDS)
+                for shard in range(self.shards):
+                    self._write("INSERT INTO ask_shards VALUES (?, ?, ?, ?)", *ask.key, shard, self.shards)
 
     def _store_reports(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
         keys = sorted({*changes.finals, *changes.forgotten})
@@ -181,9 +188,10 @@ class JointStore(PostgresStore):
     def fold_counts(self) -> None:
         """Add the numbers of reports of all processes to those of the store, in a transaction of the leader."""
         with self._writing, self._transaction():
-            self._write("SELECT pg_advisory_xact_lock(?)", JOINT_LOCK)  # alone: the rows of several processes change
             self._enter()
             self._hold_lease()
+            # Nothing may be added between the sums and the deletion.
+            self._write("LOCK TABLE worker_counts, worker_rates IN EXCLUSIVE MODE")
             fold_counts(self._write)
             self._write("DELETE FROM workers WHERE seen < clock_timestamp() - INTERVAL '1 hour'")
 

@@ -14,8 +14,7 @@ from hubbub.core.reports import Ints
 from hubbub.random.source import Random
 from hubbub.service.store.report_ids import FRESH, Ids, ReadPages, ReportIds
 
-SHARDS = 4
-"""Shards of an ask. A transaction locks those that its reports fall into: few of them, if its reports are few."""
+MOST_SHARDS = 64
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
