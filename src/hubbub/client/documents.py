@@ -175,10 +175,11 @@ class Documents:
 
 def _tag(body: str) -> str:
     """The ETag of a document, computed from what was signed and nothing else."""
-    return tag_of(_parsed(body))
+    return tag_of(parsed(body))
 
 
-def _parsed(body: str) -> Any:
+def parsed(body: str | bytes) -> Any:
+    """The content of a JSON document, unchecked."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -199,14 +200,14 @@ def _refusing_errors(name: str, read: Callable[[], Read]) -> Read:
 
 @lru_cache(maxsize=8)  # the same text again and again, and checking it is most of a client's work
 def _collection(body: str, keys: tuple[bytes, ...] | None) -> SignedCollection:
-    document = _parsed(body)
+    document = parsed(body)
     return open_collection(document, (bytes.fromhex(document["key"]),) if keys is None else keys)
 
 
 @lru_cache(maxsize=8)
 def read_asks(body: str, keys: tuple[bytes, ...]) -> AskDocument:
     """Return what a document of asks says, if one of the keys has signed it."""
-    spec = ASKS.upgrade(open_sealed(_parsed(body), keys))
+    spec = ASKS.upgrade(open_sealed(parsed(body), keys))
     if set(spec) != {"format", "collection", "version", "step", "asks", "closes"} or len(spec["asks"]) > 1 << 12:
         raise ClientRefusal("document", "not a document of asks")
     asks = [_read_ask(ask) for ask in spec["asks"]]

@@ -17,6 +17,7 @@ from hubbub.protocols.driver import converse
 from hubbub.questions import Question, Setting
 from hubbub.random.source import Random
 from hubbub.rehearse.columns import MISSING, number_of, read_column
+from hubbub.rehearse.marginals import names_in
 from hubbub.simulate.devices import ArrayStream
 from hubbub.simulate.fleet import Fleet
 
@@ -77,7 +78,7 @@ def read_followed(
     for name, given in fields.items():
         column = read_column(path, name)
         known = [label for label in column.labels if label != MISSING]
-        domain = domains[name] = _names(name, known) if given is None else given
+        domain = domains[name] = names_in(name, known) if given is None else given
         size = domain.size
         assert size is not None
         codes = np.full(len(column.labels), -1, dtype=np.int64)  # where nothing is said, the value before holds
@@ -94,13 +95,6 @@ def read_followed(
             table[at] = np.where(table[at] < 0, table[at - 1], table[at])
         columns[name] = np.where(table < 0, size, table)
     return FollowedValues(first, domains, columns)
-
-
-def _names(name: str, labels: list[str]) -> Categorical:
-    try:
-        return Categorical(labels)
-    except InvalidValue as error:
-        raise InvalidValue(name, f"{len(labels)} different values", error.allowed) from None
 
 
 @dataclass(frozen=True, eq=False)

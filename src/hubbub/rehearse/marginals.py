@@ -51,7 +51,7 @@ class FieldRecords:
             present = [value for value, there in zip(rows, here, strict=True) if there]
             if name not in known:
                 present = list(map(str, present))
-                known[name] = _names(name, sorted(set(present)))
+                known[name] = names_in(name, sorted(set(present)))
             columns[name] = _stored(name, known[name], present, here)
         if len({len(column) for column in columns.values()}) != 1 or not len(next(iter(columns.values()))):
             raise InvalidValue("records", {name: len(column) for name, column in columns.items()}, "as many values of "
@@ -70,7 +70,8 @@ class FieldRecords:
         return true_table(codes, range(len(axes)), [axis.size for axis in axes]).ravel()
 
 
-def _names(name: str, texts: list[str]) -> Categorical:
+def names_in(name: str, texts: list[str]) -> Categorical:
+    """The domain of the texts in a column."""
     try:
         return Categorical(texts)
     except InvalidValue as error:

@@ -1,9 +1,9 @@
 """Reads the signed collection, and the signed ask of a batch, from the collector."""
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
+from hubbub.client.documents import parsed
 from hubbub.client.upload import Transport, Unreachable
 from hubbub.collection import SignedCollection
 from hubbub.collection.admits import admits
@@ -22,7 +22,7 @@ class SignedSource:
         self._trusted = {trusted} if isinstance(trusted, bytes) else set(trusted)
 
     def read(self, document: str) -> SignedCollection:
-        return open_collection(_json(document.encode()), self._trusted)
+        return open_collection(parsed(document.encode()), self._trusted)
 
     def fetch(self, known: SignedCollection | None) -> tuple[SignedCollection, str]:
         """The collection that is served, and its document. An older version, or a changed one, is refused."""
@@ -43,7 +43,7 @@ class SignedSource:
         """
         path = f"/v1/collections/{self.name}/asks/{answer}"
         try:
-            spec = ASKS.upgrade(open_sealed(_json(self._get(path)), self._trusted))
+            spec = ASKS.upgrade(open_sealed(parsed(self._get(path)), self._trusted))
             named = {AnswerName(*(row[key] for key in AnswerName._fields)): row["ask"] for row in spec["asks"]}
             version, ask = (spec["collection"], spec["version"]), Ask.from_spec(named[answer])
         except (LookupError, TypeError, AttributeError, InvalidValue) as error:
@@ -62,10 +62,3 @@ class SignedSource:
         if response.status != 200:
             raise Unreachable(f"GET {path}: status {response.status}")
         return response.body
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise DecodeError("document", body[:40], f"JSON ({error})") from None
