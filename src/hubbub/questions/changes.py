@@ -126,7 +126,7 @@ class ChangingShares(Statistic):
         return query_error(self.mechanism(units), n, self.queries)
 
     def spread(self, like: Floats) -> float:
-        return 0.0  # everyone is asked
+        return 0.0  # the error already is that of people drawn at random: each level asks some of them
 
 
 def _field_bits(name: str, domain: Domain) -> FieldBits:
@@ -169,6 +169,7 @@ class ChangesQuestion(SharesQuestion, StatisticQuestion):
     """
 
     kind: ClassVar[str] = "changes"
+    in_groups: ClassVar[bool] = True
     frozen: ClassVar[Frozen] = "last"
     field: str = ""
     fields: tuple[str, ...] = ()
@@ -223,8 +224,8 @@ class ChangesQuestion(SharesQuestion, StatisticQuestion):
         return super().promise(1, self.steps * self.setting.step_seconds)
 
     def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        view = self.statistic().view
-        return change_protocol(self.mechanism_for(), first=first, view=view, memory=memory)
+        view, groups = self.statistic().view, self.setting.groups
+        return change_protocol(self.mechanism_for(), first=first, view=view, groups=groups, memory=memory)
 
     def released_horizon(self) -> Horizon:
         return Horizon(self.mechanism_for())
