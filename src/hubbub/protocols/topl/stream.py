@@ -168,8 +168,9 @@ def _searched_mean(waves: Sketch | None, wave: SquareWave, view: Binned, theta: 
     if waves is None or not waves.n:
         return _unknown()
     numbers = np.minimum(numbers_of(view), theta)
-    mean, square = (wave.distribution(waves).linear(numbers**power) for power in (1, 2))
-    return replace(mean, kind="quantity", spread=max(float(square.value[0] - mean.value[0] ** 2), 0.0))
+    distribution = wave.distribution(waves)
+    mean, square = distribution.linear(numbers), float(distribution.value @ numbers**2)
+    return replace(mean, kind="quantity", spread=max(square - float(mean.value[0]) ** 2, 0.0))
 
 
 def _clipped_mean(waves: Sketch | None, clipped: Sketch | None, hybrid: Any) -> Estimate:
