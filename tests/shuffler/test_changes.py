@@ -155,3 +155,32 @@ def test_who_enrols_in_vain_does_not_stand_in_for_another(changing: ChangeWorld,
     changing.live(FIRST + 2, late, away, *others)
     assert changing.released()[-1]["lost"]["present"] == len(others)
     assert late.status().counts["sent"] == 1
+
+
+def test_a_report_does_not_go_out_without_its_enrolment_when_the_next_horizon_has_begun(changing: ChangeWorld) -> None:
+    """The state of the next horizon takes the place of the one whose enrolment still waits."""
+    world = changing.world
+    world.clock.set(FIRST * HOUR + 60.0)
+    world.collector.tick()
+    late, *others = [device for device in changing.devices if device.tick()]
+    for step in range(FIRST, FIRST + STEPS - 1):
+        changing.live(step, late, *others, unheard=[late])
+    world.clock.set((FIRST + STEPS - 1) * HOUR + 60.0)
+    world.collector.tick()
+    for device in (late, *others):
+        assert device.tick()
+        if device is not late:
+            device.upload()
+    world.clock.set((FIRST + STEPS) * HOUR + 1.0)
+    world.collector.tick()
+    assert late.tick()
+    late.upload()
+    assert late.status().counts["not enrolled"] == STEPS - 1
+    assert late.status().counts["sent"] == 1  # the enrolment of the next horizon
+    world.clock.set((FIRST + STEPS) * HOUR + world.collection.accepts_for + 1)
+    world.tick()
+    world.clock.set((FIRST + STEPS) * HOUR + world.collection.lateness_seconds + 1)
+    world.tick()
+    world.collector.tick()
+    lost = changing.released()[-1]["lost"]
+    assert (lost["due"], lost["came"]) == (len(others), len(others))
