@@ -167,7 +167,7 @@ def test_what_follows_an_enrolment_in_vain_is_not_sent(site: OpenSite, visit: Vi
 
 
 def test_an_enrolment_in_vain_takes_nothing_of_the_next_horizon_with_it(site: OpenSite, visit: Visit) -> None:
-    """Three steps without a connection: what enrols in the last horizon is too late, and what followed it is dropped."""
+    """Three steps without a connection: what enrols in the last horizon is too late, and what follows it is dropped."""
     moves = Question.make(kind="changes", field="theme", epsilon=8.0, steps=2, changes=8)
     sites = Sites(site, replace(THEMES, questions={"moves": moves}, budget=Budget.of(user=50.0)))
     first = 277776  # the first step of a horizon
