@@ -14,7 +14,7 @@ from hubbub.authoring import check, forecast
 from hubbub.authoring.forecast import DEVICES, groups_need
 from hubbub.core.domain.vector import Vector
 from hubbub.core.reports import Sketch
-from hubbub.planning.minimax import squared_floor
+from hubbub.planning.minimax import shares_floor, squared_floor
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.protocols.window import METHODS
@@ -150,20 +150,31 @@ def test_no_error_is_forecast_for_a_release_that_would_be_withheld() -> None:
 
 def test_the_least_error_of_any_mechanism_stands_next_to_a_forecast() -> None:
     ratings: dict[str, Any] = {"ratings": hb.KeyValue(("alien", "brazil", "casino"), low=-2, high=2, most=1)}
-    fields: dict[str, Any] = {**ratings, "step": Vector(8)}
+    fields: dict[str, Any] = {**ratings, "step": Vector(8), "page": hb.Ordinal(7), "on": hb.Ordinal(2)}
+    fields["tags"] = hb.Sets(hb.Ordinal(6), most=3)
     start = "2026-12-01T00:00Z"
     questions = {
         "liked": Question.make(kind="keyvalue", field="ratings", epsilon=1.0),
         "seen": Question.make(kind="keyvalue", field="ratings", epsilon=1.0, of="frequency"),
         "learn": Question.make(kind="vector", field="step", epsilon=4.0, rounds=2, sparsity=2, clip=0.5, start=start),
+        "pages": Question.make(kind="histogram", field="page", epsilon=1.0),
+        "tags": Question.make(kind="histogram", field="tags", epsilon=1.0),
+        "moves": Question.make(kind="changes", fields=("page", "on"), epsilon=1.0, steps=8, changes=4),
+        "both": Question.make(kind="keyvalue", field="ratings", epsilon=1.0, of="conditional"),
     }
     rows = {row.question: row for row in forecast(make(fields=fields, questions=questions))}
-    assert not any(rows["seen"].least.values())
+    assert not any(rows["both"].least.values())
+    n, squared = 100_000, {"epsilon": 1.0, "n": 100_000}
+    assert rows["seen"].least[n] == pytest.approx((shares_floor(size=3, **squared) / 3) ** 0.5)
+    assert rows["pages"].least[n] == pytest.approx((shares_floor(size=8, **squared) / 8) ** 0.5)  # and none recorded
+    assert rows["tags"].least[n] == pytest.approx((shares_floor(size=6, most=3, **squared) / 6) ** 0.5)
+    sums = shares_floor(size=7, **squared) + shares_floor(size=1, **squared)
+    assert rows["moves"].least[n] == pytest.approx((sums / 8) ** 0.5)
     of_a_group = squared_floor(epsilon=4.0, dimension=8, sparsity=2, n=50_000)
     assert rows["learn"].least[100_000] == pytest.approx(0.5 * (of_a_group / 8) ** 0.5)
     of_all = squared_floor(epsilon=1.0, dimension=3, sparsity=1, n=100_000)
     assert rows["liked"].least[100_000] == pytest.approx(2 * (of_all / 3) ** 0.5)
-    for name in ("liked", "learn"):
+    for name in ("liked", "learn", "seen", "pages", "tags", "moves"):
         error, least = rows[name].errors[100_000], rows[name].least[100_000]
         assert error is not None
         assert least is not None

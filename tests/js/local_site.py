@@ -46,6 +46,8 @@ class Site:
         self.duplicates = 0
         self.replays = 0
         self.reject: str | None = None
+        self.late_before = 0
+        """Of earlier steps than this everything is late."""
         self.headers: list[dict[str, str]] = []
         self.tag = ""
         """The tag of every document, by which a server could know a browser again."""
@@ -123,8 +125,9 @@ class Site:
         assert upload.collection == self.collection.name
         with self._lock:
             self.uploads.append(body)
-            if self.reject:
-                return {"rejected": [{"id": entry.report_id.hex(), "reason": self.reject} for entry in upload.entries]}
+            late = any(entry.step < self.late_before for entry in upload.entries)
+            if reason := self.reject or ("late" if late else None):
+                return {"rejected": [{"id": entry.report_id.hex(), "reason": reason} for entry in upload.entries]}
             accepted = duplicates = 0
             for entry in upload.entries:
                 known = self.entries.setdefault(entry.report_id, entry)

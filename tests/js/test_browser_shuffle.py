@@ -164,3 +164,27 @@ def test_what_follows_an_enrolment_in_vain_is_not_sent(site: OpenSite, visit: Vi
     tab.record("theme", "dark")
     tab.tick(later=HOUR)
     assert len(sites.first.entries) == 1  # the next horizon begins
+
+
+def test_an_enrolment_in_vain_takes_nothing_of_the_next_horizon_with_it(site: OpenSite, visit: Visit) -> None:
+    """Three steps without a connection: what enrols in the last horizon is too late, and what follows it is dropped."""
+    moves = Question.make(kind="changes", field="theme", epsilon=8.0, steps=2, changes=8)
+    sites = Sites(site, replace(THEMES, questions={"moves": moves}, budget=Budget.of(user=50.0)))
+    first = 277776  # the first step of a horizon
+    sites.collector.clock.set(THEMES.opens(first))
+    sites.first.status, sites.first.late_before = 0, first + 1
+    tab = visit(sites.collector)
+    for device in range(20):  # 3 in 100 are on the level that says nothing before the second step
+        tab.reopen(database=f"device {device}")
+        tab.tick()
+        if tab.status()["pending"]:
+            break
+    for _ in range(2):
+        tab.tick(later=HOUR)
+    assert tab.status()["pending"] == 3
+    sites.first.status = 200
+    tab.tick(later=60)
+    assert [entry.step for entry in sites.first.entries.values()] == [first + 2]
+    tab.tick(later=HOUR)
+    assert [entry.step for entry in sites.first.entries.values()] == [first + 2, first + 3]
+    assert tab.status()["pending"] == 0

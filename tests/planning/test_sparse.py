@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
-from hubbub import Random, amplify
+from hubbub import GRR, OUE, Random, amplify
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
-from hubbub.planning.minimax import absolute_floor, largest_floor, sampling_error, squared_floor
+from hubbub.planning.minimax import absolute_floor, largest_floor, sampling_error, shares_floor, squared_floor
 from hubbub.planning.sparse import compare_ternary
 
 TERNARY = {name: kind for name, kind in MECHANISMS.usable().items() if issubclass(kind, TernaryMechanism)}
@@ -88,3 +89,35 @@ def test_local_epsilons_for_a_central_one() -> None:
     local = compare_ternary(epsilon=0.3, **setting)[0]
     assert local.error is not None
     assert best.error < local.error / 10
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 1.0, 3.0])
+@pytest.mark.parametrize("n", [1, 10, 200])
+def test_the_floor_of_two_shares_is_below_the_error_of_the_best_estimate_from_the_best_mechanism(
+    epsilon: float, n: int
+) -> None:
+    """Of one bit randomised response is the best mechanism, and its reports' mean given the prior the best estimate.
+
+    The crowds are the two of the proof. Thirty times the floor would be above: the constants are not that loose.
+    """
+    growth = math.expm1(epsilon)
+    shift = min(1.0, 1 / (8 * n * growth**2)) ** 0.5
+    truth, ones = np.array([(1 - shift) / 2, (1 + shift) / 2]), np.arange(n + 1)
+    high = math.exp(epsilon) / (1 + math.exp(epsilon))
+    chances = binom.pmf(ones[:, None], n, truth * high + (1 - truth) * (1 - high))  # of each count, in each crowd
+    posterior = chances / chances.sum(axis=1, keepdims=True)
+    error = float((chances.sum(axis=1) / 2) @ (posterior @ truth**2 - (posterior @ truth) ** 2))
+    assert shares_floor(epsilon=epsilon, size=1, n=n) <= error < 30 * shares_floor(epsilon=epsilon, size=1, n=n)
+    assert shares_floor(epsilon=epsilon, size=2, n=n) == pytest.approx(2 * shares_floor(epsilon=epsilon, size=1, n=n))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("size", [2, 3, 64, 1000])
+def test_oracles_of_shares_err_more_than_the_floor(epsilon: float, size: int) -> None:
+    for n in (1, 100, 100_000):
+        error = min(
+            size * oracle.noise(n).variance(1 / size) + (1 - 1 / size) / n
+            for oracle in (GRR(epsilon=epsilon, domain=size), OUE(epsilon=epsilon, domain=size))
+        )
+        assert shares_floor(epsilon=epsilon, size=size, n=n) < error
+    assert shares_floor(epsilon=epsilon, size=size, n=100, most=2) >= shares_floor(epsilon=epsilon, size=size, n=100)

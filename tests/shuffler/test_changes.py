@@ -31,10 +31,10 @@ CHANGES: dict[str, Any] = {
 class ChangeWorld:
     """Devices that record a theme, with two shufflers and a collector."""
 
-    def __init__(self, folder: Path, devices: int, mechanism: str = "ExSub") -> None:
+    def __init__(self, folder: Path, devices: int, mechanism: str = "ExSub", least: int = 2) -> None:
         popular = {**CHANGES["questions"]["popular"], "mechanism": mechanism}
         given = {**CHANGES, "questions": {"popular": popular}}
-        self.world = ShuffleWorld(folder, least=2, now=FIRST * HOUR + 60.0, **given)
+        self.world = ShuffleWorld(folder, least=least, now=FIRST * HOUR + 60.0, **given)
         self.folder = folder
         self.devices = [self.device(number) for number in range(devices)]
 
@@ -155,3 +155,65 @@ def test_who_enrols_in_vain_does_not_stand_in_for_another(changing: ChangeWorld,
     changing.live(FIRST + 2, late, away, *others)
     assert changing.released()[-1]["lost"]["present"] == len(others)
     assert late.status().counts["sent"] == 1
+
+
+def test_a_report_does_not_go_out_without_its_enrolment_when_the_next_horizon_has_begun(changing: ChangeWorld) -> None:
+    """The state of the next horizon takes the place of the one whose enrolment still waits."""
+    world = changing.world
+    world.clock.set(FIRST * HOUR + 60.0)
+    world.collector.tick()
+    late, *others = [device for device in changing.devices if device.tick()]
+    for step in range(FIRST, FIRST + STEPS - 1):
+        changing.live(step, late, *others, unheard=[late])
+    world.clock.set((FIRST + STEPS - 1) * HOUR + 60.0)
+    world.collector.tick()
+    for device in (late, *others):
+        assert device.tick()
+        if device is not late:
+            device.upload()
+    world.clock.set((FIRST + STEPS) * HOUR + 1.0)
+    world.collector.tick()
+    assert late.tick()
+    late.upload()
+    assert late.status().counts["not enrolled"] == STEPS - 1
+    assert late.status().counts["sent"] == 1  # the enrolment of the next horizon
+    world.clock.set((FIRST + STEPS) * HOUR + world.collection.accepts_for + 1)
+    world.tick()
+    world.clock.set((FIRST + STEPS) * HOUR + world.collection.lateness_seconds + 1)
+    world.tick()
+    world.collector.tick()
+    lost = changing.released()[-1]["lost"]
+    assert (lost["due"], lost["came"]) == (len(others), len(others))
+
+
+def test_the_enrolments_of_a_dropped_batch_are_counted_as_missed(tmp_path: Path) -> None:
+    """Shufflers take the first three devices' reports, and drop two batches that have no others. Nobody hears that they
+    enrolled, until more reports come than devices have."""
+    changing = ChangeWorld(tmp_path, devices=32, least=4)
+    world = changing.world
+    world.clock.set(FIRST * HOUR + 60.0)
+    world.collector.tick()
+    lowest = [device for device in changing.devices if device.tick()]  # other levels report at later steps
+    few, others = lowest[:3], lowest[3:]
+    assert others  # about half of the devices are on the lowest level
+    for device in few:
+        device.upload()
+    changing.live(FIRST, *few)
+    # The reports of all others are late by now, with what follows them: they enrol at the third step.
+    for at in range(1, STEPS):
+        changing.live(FIRST + at, *few, *others)
+    assert {device.status().counts["sent"] for device in few} == {STEPS}
+    assert {device.status().counts["sent"] for device in others} == {STEPS - 2}
+    batches = shuffled_body(world.store, world.collection).questions["popular"].batches
+    handed_on = [(batch.step - FIRST, batch.people) for batch in batches if not batch.part]
+    assert sorted(handed_on) == [(2, len(lowest)), (3, len(lowest))]
+    first, second, third, last = changing.released()
+    assert (first["n"], second["n"], third["n"], last["n"]) == (0, 0, len(lowest), len(lowest))
+    for release in (third, last):
+        lost = release["lost"]
+        assert (lost["due"], lost["came"], lost["present"]) == (len(lowest), len(lowest), 0)
+        assert (release["bias"], lost["bias"]) == ("heuristic", [None, None])  # nothing came that tells how much it is
+    whole = range_of_steps(world.collector, world.collection, "popular")
+    assert whole is not None
+    assert (whole.due, whole.came) == (2 * len(few) + 2 * len(lowest), 2 * len(lowest))
+    assert (whole.mean.n, whole.mean.bias, whole.lost) == (len(lowest), "heuristic", [None, None])

@@ -21,8 +21,9 @@ interface AnswerContext {
   id: Bytes;
   /** What the program computed from the ask's public model, if there is such a program. */
   update?: Code;
-  /** The state whose enrolment the answer tells of. */
+  /** The state whose enrolment the answer tells of, and the stream of the state that it is made from. */
   enrols?: string;
+  stream?: string;
 }
 
 /**
@@ -68,6 +69,7 @@ export async function answer(
     ...(collection.shuffle && { addresses: collection.shuffle.addresses }),
     ...(collection.shuffle && !cover && { sealing: collection.shuffle.sealing, asked: askedOf(ask) }),
     enrols: context.enrols,
+    stream: context.stream,
   } satisfies Entry);
   const latest = Math.max(wall, book.latest);
   const { answers } = book;
@@ -140,6 +142,7 @@ async function fromState(context: AnswerContext, mechanism: Stateful): Promise<B
   const name = account === "asks" ? ask.question : account;
   const [key, part]: [Key, string] = [["state", name], mechanism.stateKey(ask.step)];
   const stream = part ? JSON.stringify([part, mechanism.specId, collection.interval, collection.origin]) : mechanism.specId;
+  context.stream = stream;
   let row = await access.get<StateRow>(key);
   if (row?.stream !== stream) row = { stream, state: mechanism.enroll(systemRandom), told: false, enrolment: null };
   const before = row.state as State;

@@ -12,7 +12,8 @@ import { type Entry, entryKey, frame, layerName } from "./upload";
  * were in every batch are counted from enrolments: a report of a device that is not enrolled would stand in for one of another device.
  */
 const follows = (entry: Entry, first: Entry): boolean =>
-  Boolean(first.enrols && first.addresses) && entry.question === first.question && entry.step > first.step;
+  Boolean(first.enrols && first.addresses) &&
+  entry.question === first.question && entry.stream === first.stream && entry.step > first.step;
 
 /** The answers that wait, and their way out: the same bytes until they are acknowledged. */
 export class Queue {

@@ -28,6 +28,8 @@ export interface Entry {
   asked?: Spec;
   /** The state whose enrolment it tells the server of. */
   enrols?: string;
+  /** The stream of the state that it was made from: in another one, such as the next horizon, a device enrols anew. */
+  stream?: string;
 }
 
 /** Where the answer of a name is kept: one, whatever part of the round it is to. */

@@ -232,7 +232,9 @@ def unread_fields(collection: Collection) -> Iterator[Finding]:
 
 
 def one_field_twice(collection: Collection) -> Iterator[Finding]:
-    """What several questions reveal about one field adds up."""
+    """What several questions reveal about one field adds up, where a device answers more than one."""
+    if collection.divide:
+        return
     for field in collection.fields:
         names = [name for name, question in collection.questions.items() if field in question.reads()]
         if len(names) > 1:

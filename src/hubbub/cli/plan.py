@@ -172,7 +172,7 @@ def sparse(
     as_json: AsJson = False,
 ) -> None:
     """The mean of each entry of sparse vectors of -1, 0 and 1, and key-value data."""
-    from hubbub.planning.minimax import absolute_floor, largest_floor, squared_floor
+    from hubbub.planning.minimax import absolute_floor, largest_floor, shares_floor, squared_floor
     from hubbub.planning.sparse import compare_ternary
 
     if of not in ("mean", "frequency"):
@@ -189,6 +189,8 @@ def sparse(
         name: floor(epsilon=best.effective_epsilon, **vectors) if of == "mean" else None
         for name, floor in (("floor", squared_floor), ("absolute", absolute_floor), ("largest", largest_floor))
     }
+    if of == "frequency":
+        floors["floor"] = shares_floor(epsilon=best.effective_epsilon, size=domain, most=sparsity, n=n)
     if as_json:
         setting = {"domain": domain, "sparsity": sparsity, "n": n, "epsilon": most, "of": of, "floor": floors["floor"]}
         setting |= {"absolute_floor": floors["absolute"], "largest_floor": floors["largest"]}
@@ -198,12 +200,15 @@ def sparse(
     text = f"{best.mechanism} has the smallest error of the {of}, if everyone has {sparsity:,} entries."
     text += "" if best.within is None else f" With a probability of 95%, no mean is off by more than {best.within:.2g}."
     squared, absolute, largest = floors.values()
-    if squared is not None and absolute is not None and largest is not None:
+    if squared is not None:
         text += (
             f" No mechanism of its local epsilon has less than {math.sqrt(squared / domain):.2g} for every crowd, the "
-            f"drawing of people included; nor a mean absolute error below {absolute / domain:.2g}, or in the worst "
-            f"entry one below {largest:.2g}."
+            "drawing of people included"
         )
+        if absolute is not None and largest is not None:
+            text += f"; nor a mean absolute error below {absolute / domain:.2g}, or in the worst entry one below "
+            text += f"{largest:.2g}"
+        text += "."
     return print_table(
         f"{domain:,} entries, at most {sparsity:,} not 0; {n:,} reports, {spent}: each entry's {of}\n",
         ("mechanism", "local epsilon", "stderr", "bits", ""),

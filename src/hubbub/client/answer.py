@@ -184,7 +184,10 @@ class Answerer:
         account = self._collection.terms[question].account
         key = f"question:{question}" if account == ASKS else account  # questions that share an account share its state
         stream = stream_of(self._collection, mechanism, step)
-        stored = self._store.state(key, stream) or StoredState(b"")
+        stored = self._store.state(key, stream)
+        if stored is None:
+            self._end_stream(key)
+            stored = StoredState(b"")
         read = partial(States.from_bytes, mechanism)
         states = _read_state(read, stored.state) if stored.state else mechanism.enroll(1, self._rng)
         price, refusal = int(mechanism.price(states, step, values)[0]), None
@@ -203,6 +206,15 @@ class Answerer:
         enrolment = report_id if enrols and speaks[0] else stored.enrolment
         self._store.set_state(key, stream, StoredState(states.to_bytes(), stored.enrolled, enrolment))
         return reports.to_bare() if speaks[0] else None
+
+    def _end_stream(self, key: str) -> None:
+        """Before the state of a key begins a new stream: what waits for an enrolment in the stream before is dropped.
+
+        It is of a step before the last one of that stream, and too late by now.
+        """
+        enrolment = self._store.enrolment(key)
+        if enrolment is not None and self._collection.shuffle is not None:
+            self._store.outbox.drop_followers(enrolment)
 
     def _in_study(self, published: PublishedAsk, terms: Terms, step: int) -> bytes:
         """One round of a study. The first answer of a run debits the whole run, until its last round has closed.

@@ -64,6 +64,18 @@ class Outbox:
         self._run("UPDATE answers SET report = NULL WHERE id = ?", answer_id)
         return bool(waiting)
 
+    def followers(self, answer_id: bytes) -> list[Answer]:
+        """The waiting answers to the same question in later steps than that of a waiting answer."""
+        waiting = self.waiting()
+        step, question = next(((each.step, _question(each)) for each in waiting if each.id == answer_id), (0, ""))
+        return [each for each in waiting if _question(each) == question and each.step > step]
+
+    def drop_followers(self, answer_id: bytes) -> None:
+        """Drop the answers that wait for one that enrols the device, because it does so in vain."""
+        for follower in self.followers(answer_id):
+            self.finish(follower.id)
+            self.count("not enrolled")
+
     def drop(self, *, names: bool) -> list[Answer]:
         """Drop all waiting answers, with their `names` if these change meaning; the answers that had reports."""
         waiting = [answer for answer in self.waiting() if answer.report]
@@ -78,6 +90,10 @@ class Outbox:
     def counts(self) -> dict[str, int]:
         """How often each outcome happened."""
         return dict(self._run("SELECT name, count FROM counters ORDER BY name"))
+
+
+def _question(answer: Answer) -> str:
+    return AnswerName.read(answer.name).question
 
 
 IN_FORCE = "in force"
@@ -266,6 +282,11 @@ class DeviceStore:
     def set_state(self, key: str, stream: str, state: StoredState) -> None:
         """Store a state; it replaces the one before."""
         self._run("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?, ?)", key, stream, *state)
+
+    def enrolment(self, key: str) -> bytes | None:
+        """The id of the report that enrols the device in the stream of a key, whichever it is, while it waits."""
+        rows = self._run("SELECT enrolment FROM states WHERE key = ?", key)
+        return rows[0][0] if rows else None
 
     def enrolling(self) -> set[bytes]:
         """The ids of the reports that enrol the device and still wait."""

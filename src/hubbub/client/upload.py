@@ -242,7 +242,7 @@ class Uploader:
     def upload(self, collection: SignedCollection, waiting: Sequence[Answer], now: float) -> int:
         """Send the waiting answers that are due, cover too, and return how many reports were acknowledged."""
         late = [answer for answer in waiting if now >= answer.closes + collection.accepts_for]
-        unenrolled = self._awaiting_enrolment(collection, waiting)
+        unenrolled = self._awaiting_enrolment(collection)
         for answer in late:
             self._finish(collection, answer, "late" if answer.report else "late cover")
         ready = [answer for answer in waiting if answer not in late and answer not in unenrolled]
@@ -306,7 +306,7 @@ class Uploader:
         route = collection.shuffle
         return [self._transport] if route is None else [self._connect(shuffler.url) for shuffler in route.receivers]
 
-    def _awaiting_enrolment(self, collection: SignedCollection, waiting: Sequence[Answer]) -> list[Answer]:
+    def _awaiting_enrolment(self, collection: SignedCollection) -> list[Answer]:
         """Answers that wait for the one that enrols the device.
 
         Where reports are shuffled, those who were in every batch are counted from enrolments: a report of a device that
@@ -315,16 +315,13 @@ class Uploader:
         if collection.shuffle is None:
             return []
         with self._store.transaction():
-            enrolling = self._store.enrolling()
-        return [follower for answer in waiting if answer.id in enrolling for follower in _followers(answer, waiting)]
+            return [each for first in self._store.enrolling() for each in self._store.outbox.followers(first)]
 
     def _finish(self, collection: SignedCollection, answer: Answer, outcome: str) -> None:
         with self._store.transaction():
             in_vain = outcome != "sent" and answer.id in self._store.enrolling()
             if in_vain and collection.shuffle is not None:
-                for follower in _followers(answer, self._store.outbox.waiting()):
-                    self._store.outbox.finish(follower.id)
-                    self._store.outbox.count("not enrolled")
+                self._store.outbox.drop_followers(answer.id)
             self._store.settle_enrolment(answer.id, acknowledged=outcome == "sent")
             if self._store.outbox.finish(answer.id):  # of two processes that sent it, one counts it
                 self._store.outbox.count(outcome)
@@ -335,12 +332,6 @@ class Uploader:
             most = max(0.0, min(self._jitter * collection.step_seconds, room))
             self._delays[answer.id] = Delay(now, uniform(self._rng) * most)
         return self._delays[answer.id].over(now)
-
-
-def _followers(answer: Answer, waiting: Sequence[Answer]) -> list[Answer]:
-    """The waiting answers to the same question in later steps."""
-    question = AnswerName.read(answer.name).question
-    return [each for each in waiting if each.step > answer.step and AnswerName.read(each.name).question == question]
 
 
 def _piece(report: bytes, place: int, receivers: int) -> bytes:

@@ -305,7 +305,7 @@ class Estimate(Bars):
             raise InvalidValue("size", size, "an estimate that is not yet one of a larger population")
         return self._sampled((1 - self.n / size) / max(self.n, 1))
 
-    def of_groups(self, groups: int, people: float | None = None) -> Estimate:
+    def of_groups(self, groups: int, people: float | None = None) -> Self:
         """The same values as estimates of all people, if they are of one of several random groups of one size.
 
         Adds the sampling variance f(1-f)/people (1 - 1/groups). One group has everyone.

@@ -42,11 +42,13 @@ def train(
     arcs: Sequence[Arc],
     optimiser: Optimiser,
     weights: Floats | None = None,
+    groups: int = 1,
 ) -> Protocol:
     """A study with one round for each arc, whose devices send their updates of the model so far.
 
     Each round ends with a release: the mean update of its devices, and the model after it. The model's weights are
-    rounded to the 32 bits in which devices get them. A round that nobody answered leaves the model as it is.
+    rounded to the 32 bits in which devices get them. A round that nobody answered leaves the model as it is. The
+    variance of an update is that of devices drawn at random from any number of them.
 
     Parameters
     ----------
@@ -60,6 +62,8 @@ def train(
         What to do with the mean update.
     weights
         The model at the beginning; zeros unless given.
+    groups
+        How many equal groups devices are in, of which one is asked.
     """
     d, s = mechanism.dimension, mechanism.sparsity
     weights = np.zeros(d) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -79,5 +83,5 @@ def train(
             estimates={UPDATE: update, MODEL: model},
             published=sketch.n > 0,
             spent=1 / len(arcs),
-            n=sketch.n / arc.share,
+            n=sketch.n / arc.share * groups,
         )

@@ -88,6 +88,8 @@ class Question(ABC):
     """The checks of `hubbub.checks.kind_tests` that cannot apply to it, by name, and why."""
     in_groups: ClassVar[bool] = False
     """Whether it can be asked of one group of devices (`groups` of its setting), with errors of all people."""
+    not_in_groups: ClassVar[str] = "their class does not say that its errors are those of all people"
+    """Why it cannot, of a kind that cannot."""
     epsilon: float
     title: str = ""
     setting: Setting = field(init=False, repr=False, compare=False)

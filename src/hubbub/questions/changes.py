@@ -1,5 +1,6 @@
 """Questions about values that change rarely: one epsilon pays for a whole horizon of steps."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,6 +15,7 @@ from hubbub.core.event import epsilon_of
 from hubbub.core.reports import Floats
 from hubbub.ledger.promise import Promise
 from hubbub.mechanisms.base import ReportFormat
+from hubbub.planning.minimax import shares_floor
 from hubbub.protocols.changes.net_stream import NetStream
 from hubbub.protocols.changes.plan import planned_stream, query_error
 from hubbub.protocols.changes.protocol import ARITHMETIC, Horizon, change_protocol
@@ -126,7 +128,7 @@ class ChangingShares(Statistic):
         return query_error(self.mechanism(units), n, self.queries)
 
     def spread(self, like: Floats) -> float:
-        return 0.0  # everyone is asked
+        return 0.0  # the error already is that of people drawn at random: each level asks some of them
 
 
 def _field_bits(name: str, domain: Domain) -> FieldBits:
@@ -169,6 +171,7 @@ class ChangesQuestion(SharesQuestion, StatisticQuestion):
     """
 
     kind: ClassVar[str] = "changes"
+    in_groups: ClassVar[bool] = True
     frozen: ClassVar[Frozen] = "last"
     field: str = ""
     fields: tuple[str, ...] = ()
@@ -223,8 +226,8 @@ class ChangesQuestion(SharesQuestion, StatisticQuestion):
         return super().promise(1, self.steps * self.setting.step_seconds)
 
     def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        view = self.statistic().view
-        return change_protocol(self.mechanism_for(), first=first, view=view, memory=memory)
+        view, groups = self.statistic().view, self.setting.groups
+        return change_protocol(self.mechanism_for(), first=first, view=view, groups=groups, memory=memory)
 
     def released_horizon(self) -> Horizon:
         return Horizon(self.mechanism_for())
@@ -255,6 +258,16 @@ class ChangesQuestion(SharesQuestion, StatisticQuestion):
 
     def knows_noise(self) -> bool:
         return False  # it differs from step to step, and with the level
+
+    def least_error(self, n: int) -> float:
+        # All reports of a horizon together are one report of epsilon, also of people whose values never change: then
+        # every step, and the mean of any steps, has the same shares. Where the values of several fields are
+        # independent, what is said of one of them is a report of epsilon on it.
+        statistic, floor = self.statistic(), 0.0
+        for name, domain in statistic.domains.items():
+            most = domain.most if isinstance(domain, Sets) else 1
+            floor += shares_floor(epsilon=self.epsilon, size=_field_bits(name, domain).entries, n=n, most=most)
+        return math.sqrt(floor / statistic.size)
 
     def assumes(self) -> str:
         return f"{_QUERIES[self.queries]}, if all enrol at the start of a horizon and use all their changes"

@@ -50,7 +50,8 @@ class Collection(SignedCollection):
             raise InvalidValue("population.divide", self.divide, f"false: there are more than {MOST_GROUPS} questions")
         for name, question in questions.items():
             if self.divide and not question.in_groups:
-                allowed = f"false: questions of kind {question.kind}, as {name}, are asked of all devices"
+                why = question.not_in_groups
+                allowed = f"false: questions of kind {question.kind}, as {name}, are asked of all devices: {why}"
                 raise InvalidValue("population.divide", self.divide, allowed)
             for key in question.reads():
                 if key not in self.fields:

@@ -1,5 +1,6 @@
 """Histograms: the share of each value, or of some texts, asked of everyone at every step."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
@@ -186,6 +187,15 @@ class HistogramQuestion(ValuesQuestion):
     @property
     def keeps(self) -> bool:
         return self.keep_reports
+
+    def least_error(self, n: int) -> float | None:
+        from hubbub.planning.minimax import shares_floor
+
+        if self.candidates:
+            return None  # as for the forecast
+        domain, size = self.setting.domain, self.statistic().size
+        most = domain.most if self._of_items(domain) else 1
+        return math.sqrt(shares_floor(epsilon=self.epsilon, size=size, n=n, most=most) / size)
 
     def takes_fakes(self) -> bool:
         # Whoever asks kept reports about other candidates would take fakes for people's.

@@ -1,5 +1,6 @@
 """Key-value questions: for every key its mean over all people, the share who hold it, or the mean among holders."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +18,7 @@ from hubbub.core.reports import Floats, Sketch
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
-from hubbub.planning.minimax import entry_floor
+from hubbub.planning.minimax import entry_floor, shares_floor
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.basic import View
 from hubbub.protocols.views.sets import Held
@@ -255,8 +256,11 @@ class KeyValueQuestion(SharesQuestion, StatisticQuestion):
 
     def least_error(self, n: int) -> float | None:
         domain = self.setting.domain
-        if self.of not in (None, "mean") or not isinstance(domain, KeyValue):
+        if not isinstance(domain, KeyValue) or self.of == "conditional":
             return None
+        if self.of == "frequency":
+            size, most = len(domain.keys), self.mechanism_for().sparsity
+            return math.sqrt(shares_floor(epsilon=self.epsilon, size=size, n=n, most=most) / size)
         return (domain.high - domain.low) / 2 * entry_floor(self.mechanism_for(), n)
 
     def shape(self) -> Shape:

@@ -124,7 +124,7 @@ class ClippedQuestion(StatisticQuestion):
     """
 
     skip_checks: ClassVar[Mapping[str, str]] = {"check_forecast": "it assumes that nothing is clipped"}
-    in_groups: ClassVar[bool] = False  # what lies above the clip would be that of one group
+    in_groups: ClassVar[bool] = True
     range: str
     search: float = 0.2
 
@@ -169,7 +169,7 @@ class ClippedQuestion(StatisticQuestion):
     def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         from hubbub.protocols.window.clipping import clipped_means
 
-        return clipped_means(memory=memory, **self._settings)
+        return clipped_means(memory=memory, groups=self.setting.groups, **self._settings)
 
     @property
     def arithmetic(self) -> int:

@@ -46,6 +46,7 @@ class ReleaseQuestion(StatisticQuestion):
     """
 
     kind: ClassVar[str] = "release"
+    in_groups: ClassVar[bool] = True
     skip_checks: ClassVar[Mapping[str, str]] = {"check_forecast": "it assumes that nothing is clipped"}
     r: int
     every: int = 0
@@ -95,8 +96,8 @@ class ReleaseQuestion(StatisticQuestion):
     def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         from hubbub.protocols.topl.stream import topl
 
-        most = self.statistic().high
-        return topl(epsilon=self.epsilon, most=most, r=self.r, every=self.every, memory=memory)
+        most, groups = self.statistic().high, self.setting.groups
+        return topl(epsilon=self.epsilon, most=most, r=self.r, every=self.every, groups=groups, memory=memory)
 
     @property
     def arithmetic(self) -> int:

@@ -87,6 +87,9 @@ class TableQuestion(SharesQuestion):
 
     kind: ClassVar[str] = "table"
     skip_checks: ClassVar[Mapping[str, str]] = {"check_forecast": "it is that of half of a column"}
+    not_in_groups: ClassVar[str] = (
+        "SQL knows exactly how many people a table has and what is public of each, and would have to estimate both"
+    )
     columns: tuple[str, ...]
     method: tuple[str, ...] = ("HIO",)
     shares: tuple[float, ...] = ()

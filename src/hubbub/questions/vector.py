@@ -58,6 +58,7 @@ class VectorQuestion(StudyQuestion):
     """
 
     kind: ClassVar[str] = "vector"
+    in_groups: ClassVar[bool] = True
     rounds: int = 20
     most_rounds: int = 1
     sparsity: int = 8
@@ -125,7 +126,8 @@ class VectorQuestion(StudyQuestion):
         group, begins = part // self._groups, first % self.turns * part
         arcs = [Arc(begins + number % self._groups * group, group) for number in range(self.rounds)]
         optimiser = descent(step_size=self.step_size, momentum=self.momentum)
-        return train(self.mechanism_for(), clip=self.clip, arcs=arcs, optimiser=optimiser)
+        groups = self.setting.groups
+        return train(self.mechanism_for(), clip=self.clip, arcs=arcs, optimiser=optimiser, groups=groups)
 
     @property
     def arithmetic(self) -> int:

@@ -184,6 +184,7 @@ def change_protocol(
     *,
     first: int = 0,
     view: View | None = None,
+    groups: int = 1,
     memory: Memory | None = None,
     answers: Answers | None = None,
 ) -> Protocol:
@@ -199,6 +200,9 @@ def change_protocol(
     ----------
     first
         The step of the collection that is step 1 of the protocol: horizons are counted in the collection's steps.
+    groups
+        How many equal groups devices are in, of which one is asked. Variances are those of people drawn at random,
+        which a level has in any case: they hold for all devices.
     answers
         The object that gathers the counts. A caller who passes one can ask it for other sums, at any time.
     """
@@ -225,7 +229,7 @@ def change_protocol(
             estimates={MAIN: horizon.latest(at)},
             published=any(sketch.n > 0 for sketch in sketches),
             spent=float(at == 1),
-            n=answers.population,
+            n=answers.population * groups,
             lost=lost,
             ended=ended,
         )

@@ -44,11 +44,21 @@ class _Known:
 
 @dataclass
 class _Recent:
-    """For each of the last steps: how many devices answered, the mean of their values, and its variance."""
+    """For each of the last steps: how many devices answered, the mean of their values, and its variance.
+
+    That of drawing one of several groups is not in it: it is the same group at every step.
+    """
 
     people: deque[float] = field(default_factory=deque)
     means: deque[float] = field(default_factory=deque)
     variances: deque[float] = field(default_factory=deque)
+
+
+@dataclass
+class _Group:
+    """For each of the last steps, the variance of the values among the devices of the group that is asked."""
+
+    spreads: deque[float] = field(default_factory=deque)
 
 
 def topl(
@@ -60,6 +70,7 @@ def topl(
     every: int = 0,
     aside: float = 0.1,
     reach: int = 0,
+    groups: int = 1,
     memory: Memory | None = None,
 ) -> Protocol:
     """Means and sums of numbers from 0 to `most`, few of which are large: of each step, and of the last r steps.
@@ -85,6 +96,8 @@ def topl(
         The share of the devices that goes on searching, if the threshold is updated.
     reach
         How many values the longest range has; 0 means r times the number of reports in a step of the search.
+    groups
+        How many equal groups devices are in, of which one, always the same, is asked: estimates are of all devices.
     """
     for name, value, least in (("r", r, 1), ("first", first, 1), ("every", every, 0), ("reach", reach, 0)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -96,6 +109,7 @@ def topl(
     memory = memory or Memory()
     known = memory.keep("known", _Known(np.zeros(wave.sketch_shape, dtype=np.int64), most))
     recent = memory.keep("recent", _Recent(*(deque(maxlen=r) for _ in range(3))))
+    group = None if groups == 1 else memory.keep("group", _Group(deque(maxlen=r)))
     pointer = memory.keep("pointer", Pointer())
     while True:
         step, searching = known.step, known.step <= first
@@ -108,16 +122,19 @@ def topl(
         lost, clipping = known.lost, clipping_of(memory)
         if _is_due(step, first, every) and known.heard:
             reports = int(known.counts.sum())
-            _update_threshold(known, wave, view, most, epsilon, reach or max(1, r * reports // known.heard))
+            longest = reach or max(1, r * reports // known.heard)
+            drawn = (groups, sum(part.people for part in (waves, clipped) if part is not None))
+            _update_threshold(known, wave, view, most, epsilon, longest, drawn)
         if searching:
             mean, lost, clipping = _searched_mean(waves, wave, view, known.theta), known.lost, clipping_of(memory)
         else:
             mean = _clipped_mean(waves, clipped, parts[1][0])
-        mean = _widened(mean, lost)
-        _remember(recent, mean)
+        _remember(recent, _widened(mean, lost))
+        if group is not None:
+            group.spreads.append(0.0 if mean.spread is None else float(mean.spread))
         known.step += 1
-        estimates = {**_estimates(mean, recent), **clipping}
-        yield Release(step=step, estimates=estimates, published=mean.n > 0, spent=1.0, n=float(mean.n))
+        estimates = {**_estimates(_widened(mean.of_groups(groups), lost), recent, group, groups), **clipping}
+        yield Release(step=step, estimates=estimates, published=mean.n > 0, spent=1.0, n=float(mean.n * groups))
 
 
 def _is_due(step: int, first: int, every: int) -> bool:
@@ -150,7 +167,10 @@ def _searched_mean(waves: Sketch | None, wave: SquareWave, view: Binned, theta: 
     """The mean of the numbers clipped to theta, from square waves of their magnitudes."""
     if waves is None or not waves.n:
         return _unknown()
-    return replace(wave.distribution(waves).linear(np.minimum(numbers_of(view), theta)), kind="quantity")
+    numbers = np.minimum(numbers_of(view), theta)
+    distribution = wave.distribution(waves)
+    mean, square = distribution.linear(numbers), float(distribution.value @ numbers**2)
+    return replace(mean, kind="quantity", spread=max(square - float(mean.value[0]) ** 2, 0.0))
 
 
 def _clipped_mean(waves: Sketch | None, clipped: Sketch | None, hybrid: Any) -> Estimate:
@@ -166,14 +186,25 @@ def _unknown() -> Estimate:
     return Estimate(np.zeros(1), np.full(1, np.inf), 0, "heuristic", "quantity")
 
 
-def _update_threshold(known: _Known, wave: SquareWave, view: Binned, most: float, epsilon: float, longest: int) -> None:
-    """Estimate the threshold for ranges of at most `longest` values, from the square waves since the last time."""
+def _update_threshold(
+    known: _Known,
+    wave: SquareWave,
+    view: Binned,
+    most: float,
+    epsilon: float,
+    longest: int,
+    drawn: tuple[int, int],
+) -> None:
+    """Estimate the threshold for ranges of at most `longest` values, from the square waves since the last time.
+
+    `drawn` is how many groups of devices there are, and how many people the group has that is asked.
+    """
     reports = int(known.counts.sum())
     if not reports:
         return
     sketch = Sketch(wave.spec_id, reports, known.counts)
     known.theta, known.lost = tail_theta(wave, view, sketch, most=most, epsilon=epsilon, r=longest)
-    known.above, known.hidden = clipped_away(wave, view, sketch, known.theta)
+    known.above, known.hidden = clipped_away(wave, view, sketch, known.theta, *drawn)
     known.counts, known.heard = np.zeros_like(known.counts), 0
 
 
@@ -194,16 +225,35 @@ def _remember(recent: _Recent, mean: Estimate) -> None:
     recent.variances.append(float(mean.variance[0]) if mean.n else 0.0)
 
 
-def _estimates(mean: Estimate, recent: _Recent) -> Mapping[str, Estimate]:
-    """The mean of the step; and the sums and means of the step and of the last steps together."""
+def _estimates(mean: Estimate, recent: _Recent, group: _Group | None, groups: int) -> Mapping[str, Estimate]:
+    """The mean of the step; and the sums and means of the step and of the last steps together.
+
+    One of several groups stands for all devices, the same at every step. Each device is in it with probability
+    1/groups, so that a sum over them has the sampling variance (groups - 1) sum_i x_i^2, in which x_i is the value of
+    device i, or of a mean the value less the mean. Of several steps it is at most the square of the sum of the steps'
+    standard errors, whatever the same devices have in them.
+    """
     people, means, variances = (np.array(part) for part in (recent.people, recent.means, recent.variances))
     if not mean.n or not people.sum():
         return {MAIN: mean}
     labels = ("this step", f"the last {len(people)} steps")
     total, error = people @ means, people**2 @ variances
     n = int(people.sum())
-    sums = np.array([people[-1] * means[-1], total]), np.array([people[-1] ** 2 * variances[-1], error])
-    averages = np.array([means[-1], total / n]), np.array([variances[-1], error / n**2])
+
+    def drawn(about: float, first: int) -> float:
+        if group is None:
+            return 0.0
+        errors = np.sqrt(people * (np.array(group.spreads) + (means - about) ** 2))
+        return (1 - 1 / groups) * float(errors[first:].sum()) ** 2
+
+    sums = (
+        groups * np.array([people[-1] * means[-1], total]),
+        groups**2 * np.array([people[-1] ** 2 * variances[-1] + drawn(0.0, -1), error + drawn(0.0, 0)]),
+    )
+    averages = (
+        np.array([means[-1], total / n]),
+        np.array([float(mean.variance[0]), (error + drawn(total / n, 0)) / n**2]),
+    )
     return {
         MAIN: mean,
         SUMS: Estimate(*sums, n, "heuristic", "quantity", labels),

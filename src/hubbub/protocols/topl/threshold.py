@@ -111,16 +111,20 @@ def tail_theta(
     return theta, float(shares @ np.maximum(numbers - theta, 0.0))
 
 
-def clipped_away(wave: SquareWave, view: Binned, sketch: Sketch, theta: float) -> tuple[Estimate, Estimate]:
+def clipped_away(
+    wave: SquareWave, view: Binned, sketch: Sketch, theta: float, groups: int = 1, people: int = 0
+) -> tuple[Estimate, Estimate]:
     """What clipping to a threshold hides: the share of people above it, and how much of the mean their numbers lose.
 
     The threshold rests on an extrapolated tail, which a few huge values need not follow. These estimates do not: their
     intervals are those of the reports of the search alone. The upper end of the loss is what rare large values could
     add to the mean without being noticed. The loss is linear in the unbiased shares of the cells, whose covariance is
     known; its interval is extended by what the width of the cells can hide. The threshold is taken as given, although
-    it is found from the same reports.
+    it is found from the same reports. Where one of several `groups` of devices was asked, intervals allow for the
+    drawing of its `people`, who may have sent several of the reports each.
     """
-    distribution, most = wave.distribution(sketch), float(view.borders[-1])
+    drawn = wave.distribution(sketch).of_groups(groups, min(sketch.n, people))
+    distribution, most = drawn, float(view.borders[-1])
     label = f"above {theta:.4g}"
     if theta >= most:  # nothing is clipped
         nothing = Estimate(np.zeros(1), np.zeros(1), sketch.n, "heuristic", labels=(label,))

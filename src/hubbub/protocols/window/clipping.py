@@ -163,7 +163,7 @@ def clipped_asks(
 
 
 def _parts(
-    method: str, *, epsilon: float, w: int, bound: float, first: float, cells: int, search: float
+    method: str, *, epsilon: float, w: int, bound: float, first: float, cells: int, search: float, groups: int = 1
 ) -> tuple[Frequencies, Division]:
     """The statistic of the search, and the division of the window."""
     from hubbub.protocols.window import find_method
@@ -174,7 +174,7 @@ def _parts(
     if not 0 < search < 1:
         raise InvalidValue("search", search, "a share between 0 and 1")
     view = Binned(first=first, factor=(bound / first) ** (1 / (cells - 1)), cells=cells)
-    division = chosen.division(Means(0.0, bound), epsilon=epsilon, w=w, aside=search)
+    division = chosen.division(Means(0.0, bound), epsilon=epsilon, w=w, aside=search, groups=groups)
     return Frequencies(cells, view=view), division
 
 
@@ -187,6 +187,7 @@ def clipped_means(
     first: float = 1.0,
     cells: int = 32,
     search: float = 0.2,
+    groups: int = 1,
     memory: Memory | None = None,
     **options: Any,
 ) -> Protocol:
@@ -211,12 +212,15 @@ def clipped_means(
         The largest number, the smallest border of a cell, and the number of cells.
     search
         The share of the window that the search takes.
+    groups
+        How many equal groups devices are in, of which one, always the same, is asked: estimates are of all devices.
     memory, options
         As of `hubbub.protocols.window.window_stream`.
     """
     from hubbub.protocols.window import METHODS, check_options
 
-    cell_shares, division = _parts(method, epsilon=epsilon, w=w, bound=bound, first=first, cells=cells, search=search)
+    keys: dict[str, Any] = {"epsilon": epsilon, "w": w, "bound": bound, "first": first, "cells": cells}
+    cell_shares, division = _parts(method, **keys, search=search, groups=groups)
     check_options(method, METHODS[method].options, w, options)
     assert isinstance(cell_shares.view, Binned)
     edges = np.array([0.0, *cell_shares.view.borders, bound])
@@ -238,10 +242,13 @@ def clipped_means(
         while not isinstance(message, Release):
             message = stream.send((yield message))
         release = _widened(message, histogram.squared_bias(_above(edges, histogram.threshold)))
-        own = message.estimates.get(OWN)
-        reply = yield replace(
-            release, estimates={**release.estimates, **_clipped_away(estimate, recent, edges, histogram.threshold, own)}
-        )
+        people = division.population
+        now, combined = (e if e is None else e.of_groups(groups, people) for e in (estimate, recent.shares))
+        away = _clipped_away(now, combined, recent.length, edges, histogram.threshold)
+        if now is not None and OWN in message.estimates:
+            rate = (1 - 1 / groups) / people
+            away[WHOLE] = _lost(now, edges, histogram.threshold, message.estimates[OWN], rate)
+        reply = yield replace(release, estimates={**release.estimates, **away})
 
 
 def _widened(release: Release, squared_bias: float) -> Release:
@@ -254,38 +261,41 @@ def _widened(release: Release, squared_bias: float) -> Release:
 
 
 def _clipped_away(
-    shares: Estimate | None, recent: _Recent, edges: Floats, threshold: float, own: Estimate | None
+    shares: Estimate | None,
+    combined: Estimate | None,
+    length: int,
+    edges: Floats,
+    threshold: float,
 ) -> dict[str, Estimate]:
-    """What lies above the threshold: in this step, whose shares of the cells are given, and in the last steps.
-
-    `own` is the estimate of the step's clipped mean; with it, and what this step loses, there is the whole mean.
-    """
-    combined = recent.shares
+    """What lies above the threshold, in this step and in the last `length` steps, of which the shares of the cells are
+    given."""
     if combined is None:
         return {}
-    times = [f"above {threshold:.4g}, {time}" for time in ("this step", f"the last {recent.length} steps")]
+    times = [f"above {threshold:.4g}, {time}" for time in ("this step", f"the last {length} steps")]
     above = (edges[:-1] >= threshold).astype(float)
     lost = None if shares is None else _lost(shares, edges, threshold)
-    estimates = {
+    return {
         ABOVE: _both(None if shares is None else shares.linear(above), combined.linear(above), times),
         LOST: _both(lost, _lost(combined, edges, threshold), times),
     }
-    if own is not None and shares is not None:
-        estimates[WHOLE] = _lost(shares, edges, threshold, own)
-    return estimates
 
 
-def _lost(shares: Estimate, edges: Floats, threshold: float, mean: Estimate | None = None) -> Estimate:
+def _lost(
+    shares: Estimate, edges: Floats, threshold: float, mean: Estimate | None = None, rate: float = 0.0
+) -> Estimate:
     """How much of the mean clipping loses, if numbers are in the middles of their cells; plus a clipped mean, if given.
 
     The interval holds wherever in their cells the numbers are: it begins where that of the cells' lower ends begins,
-    and ends where that of their upper ends does.
+    and ends where that of their upper ends does. Loss and mean of one sample of the people, whose means vary `rate`
+    times as much as single numbers, are high together: a number above the threshold t is clipped to t, so that the
+    covariance of its loss and the clipped number is E[loss] (t - E[clipped]).
     """
     places = (edges[:-1], (edges[:-1] + edges[1:]) / 2, edges[1:])
     sums = shares.linear([np.maximum(place - threshold, 0.0) for place in places])
     value, variance = sums.value, sums.variance
     if mean is not None:
-        value, variance = value + mean.value, variance + mean.variance
+        together = np.maximum(value, 0.0) * np.maximum(threshold - mean.value, 0.0)
+        value, variance = value + mean.value, variance + mean.variance + 2 * rate * together
     reach, errors = normal_reach(0.95), np.sqrt(variance)
     low, high = value[0] - reach * errors[0], value[2] + reach * errors[2]
     return Estimate(
