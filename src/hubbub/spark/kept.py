@@ -1,0 +1,209 @@
+"""Questions run over reports at rest: the same protocols as in the collector, answered by a DataFrame or by sketches.
+
+A protocol is deterministic. So the asks of a round follow from the reports to the rounds before, and releases that were made
+once are made again from the same reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from hubbub.backends.folding import Folded, FoldPlan, divide, read_plan
+from hubbub.backends.report_files import RowGroup, SketchKey
+from hubbub.collection.names import AnswerName
+from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.reports import Reports, Sketch
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import Conversation, Count, CountResult, Release
+from hubbub.questions.collection import Collection, Schedule
+from hubbub.spark.batch import BUCKETS, AddUp, Batches, DataFrame, added_up, checked_plan, fold, reports_to
+
+
+class Answers(Protocol):
+    """Where a protocol's asks and counts are answered from."""
+
+    def sketches(self, asks: Sequence[tuple[AnswerName, Ask]]) -> list[Sketch]:
+        """The sketch of each ask of a round."""
+        ...
+
+    def count(self, name: AnswerName, count: Count) -> CountResult:
+        """The supports of candidates among the reports that carry this name."""
+        ...
+
+
+def releases(
+    reports: DataFrame | Folded, collection: Collection, question: str, *, number: int = 0, steps: int | None = None
+) -> list[Release]:
+    """Run a question's protocol over reports at rest: one run of a study to its end, or some steps of a stream.
+
+    Parameters
+    ----------
+    reports
+        Rows of landing files in a DataFrame, or the sketches that they were folded into. A study that searches (`top`) needs
+        the rows.
+    number
+        The run of a study, or the first step of a stream: where it began, as its later asks depend on all before.
+    steps
+        How many steps of a stream.
+    """
+    schedule = _schedule(collection, question, number)
+    if schedule.is_study == (steps is not None):
+        raise InvalidValue("steps", steps, "nothing for a study, which ends, and a number for a stream")
+    if steps is not None:
+        check_integer("steps", steps, 1)
+    made: list[Release] = []
+    for message in _messages(schedule, _answers(reports, collection, question), number, None):
+        assert isinstance(message, Release)
+        made.append(message)
+        if len(made) == steps:
+            break
+    return made
+
+
+def next_asks(
+    reports: DataFrame | Folded, collection: Collection, question: str, *, number: int = 0, rounds: int = 0
+) -> list[tuple[AnswerName, Ask]]:
+    """What devices are to be asked after some rounds, with the names that their reports carry; nothing after the end.
+
+    Parameters are those of `releases`; `rounds` is how many rounds were answered since then, in all steps together.
+    """
+    check_integer("rounds", rounds, 0)
+    schedule = _schedule(collection, question, number)
+    for message in _messages(schedule, _answers(reports, collection, question), number, rounds):
+        if isinstance(message, list):
+            return message
+    return []
+
+
+def _schedule(collection: Collection, question: str, number: int) -> Schedule:
+    if question not in collection.questions:
+        raise InvalidValue("question", question, f"one of {', '.join(collection.questions)}")
+    check_integer("number", number, 0)
+    return Schedule(collection, question)
+
+
+def _messages(
+    schedule: Schedule, answers: Answers, number: int, rounds: int | None
+) -> Iterator[Release | list[tuple[AnswerName, Ask]]]:
+    """The releases of a protocol; and last, if only some rounds are to be answered, the asks of the next one."""
+    terms = schedule.terms
+    protocol = schedule.collection.protocol(schedule.question, first=number)
+    conversation = Conversation(protocol, rounds=terms.rounds, parts=terms.parts)
+    names: dict[str, AnswerName] = {}
+    answered = 0
+    while (message := conversation.listen()) is not None:
+        if isinstance(message, Release):
+            yield message if schedule.is_study else replace(message, step=number)
+            number += not schedule.is_study
+        elif isinstance(message, Count):
+            conversation.reply_count(answers.count(names[message.ask.ask_id], message))
+        else:
+            asks = [
+                (schedule.name(number, conversation.round, part), ask) for part, ask in enumerate(conversation.asks)
+            ]
+            if answered == rounds:
+                yield asks
+                return
+            names |= {ask.ask_id: name for name, ask in asks}
+            conversation.reply_all(answers.sketches(asks))
+            answered += 1
+
+
+def _answers(reports: DataFrame | Folded, collection: Collection, question: str) -> Answers:
+    if isinstance(reports, Folded):
+        return FoldedAnswers(reports, collection)
+    return DataFrameAnswers(reports, collection, question)
+
+
+class FoldedAnswers:
+    """Answers from sketches that were folded before."""
+
+    def __init__(self, folded: Folded, collection: Collection) -> None:
+        self._folded, self._collection = folded, collection
+        self._specs: dict[tuple[object, ...], list[str]] = {}
+        for key in folded.sketches:
+            self._specs.setdefault(key[:-1], []).append(key.spec_id)
+
+    def sketches(self, asks: Sequence[tuple[AnswerName, Ask]]) -> list[Sketch]:
+        return [self._sketch(name, ask) for name, ask in asks]
+
+    def _sketch(self, name: AnswerName, ask: Ask) -> Sketch:
+        key = _key(self._collection, name, ask)
+        sketch = self._folded.sketches.get(key)
+        others = self._specs.get(key[:-1], [])
+        if sketch is None and others:
+            allowed = f"reports by {key.spec_id}, for which the protocol asks: reports to an earlier ask are missing"
+            raise InvalidValue(f"reports to {name}", others[0], allowed)
+        return ask.mechanism.empty() if sketch is None else sketch
+
+    def count(self, name: AnswerName, count: Count) -> CountResult:
+        raise InvalidValue("reports", "sketches", f"a DataFrame: {name.question} searches among single reports")
+
+
+class DataFrameAnswers:
+    """Answers from the rows of a DataFrame; each round and each count is a job of the engine."""
+
+    def __init__(self, df: DataFrame, collection: Collection, question: str) -> None:
+        self._rows = reports_to(df, collection)
+        self._rows = self._rows.where(self._rows["question"] == question)
+        self._collection = collection
+
+    def sketches(self, asks: Sequence[tuple[AnswerName, Ask]]) -> list[Sketch]:
+        specs = {ask.mechanism.spec_id: ask.mechanism.spec() for _, ask in asks}
+        folded = fold(self._of(asks[0][0]), FoldPlan(specs=specs)).folded
+        return FoldedAnswers(folded, self._collection).sketches(asks)
+
+    def count(self, name: AnswerName, count: Count) -> CountResult:
+        key = _key(self._collection, name, count.ask)
+        rows, plan = self._of(name), FoldPlan(specs={key.spec_id: count.oracle.spec()})
+        text, n = checked_plan(rows, plan), 0
+
+        def supports() -> Iterator[np.ndarray]:
+            nonlocal n
+            for start in count.starts():
+                parts = added_up(rows, plan, _supports(text, key, count, start), _summed, buckets=BUCKETS)
+                counts = np.frombuffer(_summed([bytes(part["result"]) for part in parts]), dtype="<i8")
+                n = int(counts[0])
+                yield counts[1:]
+
+        result = count.choose(0, supports())
+        return result._replace(n=n)
+
+    def _of(self, name: AnswerName) -> DataFrame:
+        """The rows of a round; which part they answer is told when they are read."""
+        rows = self._rows
+        return rows.where((rows["run"] == name.run) & (rows["step"] == name.step) & (rows["round"] == name.round))
+
+
+def _key(collection: Collection, name: AnswerName, ask: Ask) -> SketchKey:
+    return SketchKey(collection.name, collection.version, *name, ask.mechanism.spec_id)
+
+
+def _supports(text: str, key: SketchKey, count: Count, start: int) -> AddUp:
+    """Rows into how many reports there are, and how many support each candidate of a block."""
+
+    def add_up(batches: Batches) -> Iterator[tuple[str, bytes]]:
+        plan, n = read_plan(text), 0
+
+        def reports() -> Iterator[Reports]:
+            nonlocal n
+            for batch in batches:
+                groups: list[RowGroup] = []
+                divide(plan.read(batch), groups.append)
+                for group in groups:
+                    if group.key == key:
+                        n += len(group.reports)
+                        yield group.reports
+
+        counts = count.supports(reports(), start)
+        yield "", np.concatenate([[n], counts]).astype("<i8").tobytes()
+
+    return add_up
+
+
+def _summed(parts: Sequence[bytes]) -> bytes:
+    return np.sum([np.frombuffer(part, dtype="<i8") for part in parts], axis=0, dtype="<i8").tobytes()
