@@ -67,10 +67,10 @@ test: $(VENV)/dev.stamp .venv-sail/engine.stamp ## doctests and tests, and lint 
 	wait $$lint; linted=$$?; cat build/lint.txt; wait $$sail; sailed=$$?; cat build/sail.txt; exit $$((tests || linted || sailed))
 
 test-sail: .venv-sail/engine.stamp ## the behaviour of every engine, on Sail and with the recipes of docs/spark.md; a part of `make test`
-	@HUBBUB_ENGINE=sail $(IN_MEMORY) .venv-sail/bin/python -m pytest -m 'not slow' tests/spark
+	@HUBBUB_ENGINE=sail $(IN_MEMORY) .venv-sail/bin/python -m pytest tests/spark/engine
 
 test-spark: .venv-spark/engine.stamp ## the same on Spark, with streams and kills (needs Java 17)
-	@HUBBUB_ENGINE=spark $(IN_MEMORY) .venv-spark/bin/python -m pytest -m '' tests/spark
+	@HUBBUB_ENGINE=spark $(IN_MEMORY) .venv-spark/bin/python -m pytest -m "" tests/spark/engine
 
 test-slow: $(VENV)/dev.stamp ## the statistical sweeps, the long forms of short tests, many examples of each property
 	@$(IN_MEMORY) $(PY) -m pytest -m slow tests papers/tests

@@ -36,7 +36,9 @@ class IdSet:
             slots, used = self._slots, self._used
             self._slots = np.zeros((2 * len(used), 2), dtype=np.uint64)
             self._used = np.zeros(2 * len(used), dtype=np.uint8)
-            _add(readonly(slots[used > 0], np.uint64), self._key, self._slots, self._used, np.zeros(len(used), np.bool_))
+            _add(
+                readonly(slots[used > 0], np.uint64), self._key, self._slots, self._used, np.zeros(len(used), np.bool_)
+            )
         repeated = np.zeros(len(ids), dtype=np.bool_)
         self._number += _add(readonly(ids, np.uint64), self._key, self._slots, self._used, repeated)
         return repeated

@@ -1,23 +1,26 @@
 """Folds a DataFrame of landed reports into sketches: `mapInArrow` on the rows, then a tree of `applyInArrow` merges.
 
-Where ids are compared, the rows go to tasks by a keyed hash of their ids. They travel in blocks of thousands, one binary value
-each: a row by itself costs the JVM more than folding it does.
+Where ids are compared, the rows go to tasks by a keyed hash of their ids. They travel in blocks of thousands, each a
+binary value: a row by itself costs the JVM more than folding it does.
 """
 
 from __future__ import annotations
 
 import os
-from functools import reduce
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hubbub.backends.folding import Folded, FoldPlan, add_batch, merge, read_plan
-from hubbub.backends.report_files import SketchKey, TEXTS, read_ids, report_ids
+from hubbub.backends.report_files import TEXTS, SketchKey, read_ids, report_ids
 from hubbub.core.errors import InvalidValue, check_integer, needs
 from hubbub.core.spec import Json, canonical
+from hubbub.mechanisms.base import ReportFormat
+from hubbub.protocols.driver import Conversation
 from hubbub.questions.collection import Collection
+from hubbub.questions.statistic import StatisticQuestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,21 +54,23 @@ def plan_of(
     last: int | None = None,
     candidates: Mapping[str, Sequence[int | str]] | None = None,
     weight: str | None = None,
+    mechanisms: Iterable[ReportFormat] = (),
 ) -> FoldPlan:
-    """The plan of a fold of reports to a collection: the specs are those that its questions ask for.
+    """The plan of a fold of reports to a collection, with the specs that its questions ask for from the beginning on.
 
-    Specs of studies whose asks depend on earlier answers are not among them; `releases` folds those. Parameters are
-    those of `FoldPlan`.
+    Specs of asks that depend on earlier answers are not known beforehand: give the `mechanisms` that were asked for, or
+    fold them by `releases`. All other parameters are those of `FoldPlan`.
     """
     for name in questions:
         if name not in collection.questions:
             raise InvalidValue("questions", name, f"some of {', '.join(collection.questions)}")
     specs: dict[str, Json] = {}
     for name in questions or collection.questions:
-        terms = collection.terms[name]
-        if terms.mechanisms:
-            for mechanism in collection.questions[name].mechanisms():
-                specs[mechanism.spec_id] = mechanism.spec()
+        question = collection.questions[name]
+        asked = question.mechanisms() if isinstance(question, StatisticQuestion) else ()
+        first_asks = Conversation(collection.protocol(name)).asks
+        for mechanism in (*asked, *(ask.mechanism for ask in first_asks), *mechanisms):
+            specs[mechanism.spec_id] = mechanism.spec()
     return FoldPlan(
         specs=specs, questions=tuple(questions), first=first, last=last, candidates=candidates or {}, weight=weight
     )
@@ -80,8 +85,8 @@ def fold(
 ) -> DataFrameFold:
     """Add up the reports of a DataFrame into sketches, one for each ask, byte for byte those of `hubbub fold`.
 
-    Rows that cannot be counted are left out and counted by reason (`hubbub.backends.folding.REASONS`). Of rows with the same id
-    that answer the same ask, one counts; which one is not determined.
+    Rows that cannot be counted are left out and counted by reason (`hubbub.backends.folding.REASONS`). Of rows with the
+    same id that answer the same ask, one counts; which one is not determined.
 
     Parameters
     ----------
@@ -108,7 +113,13 @@ def fold(
 
 
 def added_up(
-    df: DataFrame, plan: FoldPlan, add_up: AddUp, merge_parts: Merge, *, repetitions: bool = True, buckets: int = BUCKETS
+    df: DataFrame,
+    plan: FoldPlan,
+    add_up: AddUp,
+    merge_parts: Merge,
+    *,
+    repetitions: bool = True,
+    buckets: int = BUCKETS,
 ) -> list[Any]:
     """What `add_up` makes of the rows of each task, merged in a tree until few parts are left for the caller.
 
@@ -142,8 +153,10 @@ def checked_plan(df: DataFrame, plan: FoldPlan) -> str:
         if df.columns.count(name) != 1:
             raise InvalidValue("columns", df.columns, f"one column {name!r}")
         kind = df.schema[name].dataType.typeName()
-        allowed = ("string", "varchar", "char", "binary") if name in (*TEXTS, "id", "report") else (
-            "byte", "short", "integer", "long"
+        allowed = (
+            ("string", "varchar", "char", "binary")
+            if name in (*TEXTS, "id", "report")
+            else ("byte", "short", "integer", "long")
         )
         if kind not in allowed:
             raise InvalidValue(name, kind, f"a column of one of the types {', '.join(allowed)}")
@@ -173,14 +186,18 @@ def larger(batches: Batches, rows: int = _ROWS) -> Iterator[pa.RecordBatch]:
     """The same rows in larger batches: engines hand out thousands at a time, and each fold has a price of its own."""
     import pyarrow as pa
 
+    def joined() -> Iterator[pa.RecordBatch]:
+        table = pa.Table.from_batches(waiting).unify_dictionaries().combine_chunks()
+        yield from table.to_batches()
+
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
         if sum(each.num_rows for each in waiting) >= rows:
-            yield pa.concat_batches(waiting)
+            yield from joined()
             waiting = []
     if waiting:
-        yield pa.concat_batches(waiting)
+        yield from joined()
 
 
 def _spread(buckets: int) -> Task:
@@ -198,12 +215,10 @@ def _spread(buckets: int) -> Task:
             place = ((hashed >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)).astype(np.uint16)
             order = np.argsort(place, kind="stable")
             ends = np.searchsorted(place[order], np.arange(buckets + 1))
-            sorted_rows = _coded(rows).take(pa.array(order))
+            sorted_rows = _coded(rows).take(pa.array(order, pa.int64()))
             used = np.flatnonzero(ends[:-1] < ends[1:])
             blocks = [_block(sorted_rows.slice(ends[at], ends[at + 1] - ends[at])) for at in used]
-            yield pa.record_batch(
-                [pa.array(used, pa.int32()), pa.array(blocks, pa.binary())], names=[_SLOT, _BLOCK]
-            )
+            yield pa.record_batch([pa.array(used, pa.int32()), pa.array(blocks, pa.binary())], names=[_SLOT, _BLOCK])
 
     return spread
 
@@ -241,7 +256,7 @@ def _of_blocks(add_up: AddUp) -> Task:
         def fresh() -> Iterator[pa.RecordBatch]:
             nonlocal rows, repeated
             for batch in batches:
-                slots.update(batch.column(_SLOT).to_pylist())
+                slots.update(batch.column(_SLOT).to_numpy().tolist())
                 for block in batch.column(_BLOCK):
                     for part in pa.ipc.open_stream(block.as_buffer()):
                         places, ids = report_ids(part)

@@ -1,7 +1,7 @@
 """Questions run over reports at rest: the same protocols as in the collector, answered by a DataFrame or by sketches.
 
-A protocol is deterministic. So the asks of a round follow from the reports to the rounds before, and releases that were made
-once are made again from the same reports.
+A protocol is deterministic. So the asks of a round follow from the reports to the rounds before, and releases that were
+made once are made again from the same reports.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ def releases(
     Parameters
     ----------
     reports
-        Rows of landing files in a DataFrame, or the sketches that they were folded into. A study that searches (`top`) needs
-        the rows.
+        Rows of landing files in a DataFrame, or the sketches that they were folded into. A study that searches (`top`)
+        needs the rows.
     number
         The run of a study, or the first step of a stream: where it began, as its later asks depend on all before.
     steps
         How many steps of a stream.
     """
-    schedule = _schedule(collection, question, number)
+    schedule = schedule_of(collection, question, number)
     if schedule.is_study == (steps is not None):
         raise InvalidValue("steps", steps, "nothing for a study, which ends, and a number for a stream")
     if steps is not None:
         check_integer("steps", steps, 1)
     made: list[Release] = []
-    for message in _messages(schedule, _answers(reports, collection, question), number, None):
+    for message in messages_of(schedule, _answers(reports, collection, question), number, None):
         assert isinstance(message, Release)
         made.append(message)
         if len(made) == steps:
@@ -72,21 +72,22 @@ def next_asks(
     Parameters are those of `releases`; `rounds` is how many rounds were answered since then, in all steps together.
     """
     check_integer("rounds", rounds, 0)
-    schedule = _schedule(collection, question, number)
-    for message in _messages(schedule, _answers(reports, collection, question), number, rounds):
+    schedule = schedule_of(collection, question, number)
+    for message in messages_of(schedule, _answers(reports, collection, question), number, rounds):
         if isinstance(message, list):
             return message
     return []
 
 
-def _schedule(collection: Collection, question: str, number: int) -> Schedule:
+def schedule_of(collection: Collection, question: str, number: int) -> Schedule:
+    """The schedule of a question of the collection; a question that it has not, and a negative number, are refused."""
     if question not in collection.questions:
         raise InvalidValue("question", question, f"one of {', '.join(collection.questions)}")
     check_integer("number", number, 0)
     return Schedule(collection, question)
 
 
-def _messages(
+def messages_of(
     schedule: Schedule, answers: Answers, number: int, rounds: int | None
 ) -> Iterator[Release | list[tuple[AnswerName, Ask]]]:
     """The releases of a protocol; and last, if only some rounds are to be answered, the asks of the next one."""
@@ -136,8 +137,7 @@ class FoldedAnswers:
         sketch = self._folded.sketches.get(key)
         others = self._specs.get(key[:-1], [])
         if sketch is None and others:
-            allowed = f"reports by {key.spec_id}, for which the protocol asks: reports to an earlier ask are missing"
-            raise InvalidValue(f"reports to {name}", others[0], allowed)
+            raise _not_asked(name, others[0], [key.spec_id])
         return ask.mechanism.empty() if sketch is None else sketch
 
     def count(self, name: AnswerName, count: Count) -> CountResult:
@@ -155,6 +155,8 @@ class DataFrameAnswers:
     def sketches(self, asks: Sequence[tuple[AnswerName, Ask]]) -> list[Sketch]:
         specs = {ask.mechanism.spec_id: ask.mechanism.spec() for _, ask in asks}
         folded = fold(self._of(asks[0][0]), FoldPlan(specs=specs)).folded
+        if "unknown_spec" in folded.left_out and not folded.sketches:
+            raise _not_asked(asks[0][0], "reports of other mechanisms", list(specs))
         return FoldedAnswers(folded, self._collection).sketches(asks)
 
     def count(self, name: AnswerName, count: Count) -> CountResult:
@@ -177,6 +179,11 @@ class DataFrameAnswers:
         """The rows of a round; which part they answer is told when they are read."""
         rows = self._rows
         return rows.where((rows["run"] == name.run) & (rows["step"] == name.step) & (rows["round"] == name.round))
+
+
+def _not_asked(name: AnswerName, present: str, specs: list[str]) -> InvalidValue:
+    allowed = f"reports by {' or '.join(specs)}, for which the protocol asks: reports to an earlier ask are missing"
+    return InvalidValue(f"reports to {name}", present, allowed)
 
 
 def _key(collection: Collection, name: AnswerName, ask: Ask) -> SketchKey:
@@ -206,4 +213,4 @@ def _supports(text: str, key: SketchKey, count: Count, start: int) -> AddUp:
 
 
 def _summed(parts: Sequence[bytes]) -> bytes:
-    return np.sum([np.frombuffer(part, dtype="<i8") for part in parts], axis=0, dtype="<i8").tobytes()
+    return bytes(np.sum([np.frombuffer(part, dtype="<i8") for part in parts], axis=0, dtype="<i8").tobytes())
