@@ -24,7 +24,7 @@ QUESTIONS = {
     "words": {"kind": "top", "field": "code", "epsilon": 4.0, "k": 3, "start": "2026-12-01T00:00Z"},
     "together": {"kind": "itemsets", "field": "basket", "epsilon": 4.0, "k": 3, "start": "2026-12-01T00:00Z"},
 }
-FIELDS = {
+FIELDS: dict[str, dict[str, Any]] = {
     "theme": THEME,
     "code": {"kind": "ordinal", "size": 1 << 24},
     "basket": {"kind": "sets", "most": 4, "items": {"kind": "ordinal", "size": 12}},
@@ -87,10 +87,9 @@ class Crowd:
 
 def told(releases: list[Release]) -> list[Any]:
     """What releases say, to be compared."""
-    return [
-        (release.step, release.n, release.stopped)
-        + tuple(
-            (name, each.value.tolist(), each.variance.tolist(), each.labels) for name, each in release.estimates.items()
-        )
-        for release in releases
-    ]
+    listed: list[Any] = []
+    for release in releases:
+        listed += [release.step, release.n, release.stopped]
+        for name, each in release.estimates.items():
+            listed += [name, each.value.tolist(), each.variance.tolist(), each.labels]
+    return listed

@@ -51,14 +51,15 @@ def with_bad_rows(rows: list[Any], mechanism: ReportFormat) -> pa.RecordBatch:
     """A batch with rows that cannot be counted between the others; its columns have room for them."""
     key, _, report = rows[0]
     other = hb.GRR(epsilon=1.0, domain=3)
+    ids = [bytes([number]) + mechanism.spec_id.encode()[:15] for number in range(100, 107)]
     bad = [
-        (key._replace(question=None), b"b" * 16, report),
-        (key._replace(step=-1), b"c" * 16, report),
+        (key._replace(question=None), ids[0], report),
+        (key._replace(step=-1), ids[1], report),
         (key, b"short", report),
-        (key._replace(spec_id=other.spec_id), b"d" * 16, b"\0"),
-        (key._replace(spec_id="f" * 32), b"e" * 16, report),
-        (key, b"f" * 16, report + b"\0"),
-        (key, b"g" * 16, None),
+        (key._replace(spec_id=other.spec_id), ids[3], b"\0"),
+        (key._replace(spec_id="f" * 32), ids[4], report),
+        (key, ids[5], report + b"\0"),
+        (key, ids[6], None),
     ]
     mixed = [*rows[:5], *bad[:4], *rows[5:30], *bad[4:], *rows[30:]]
     schema = landing_schema([mechanism])
