@@ -40,7 +40,7 @@ $(VENV)/docs.stamp: $(VENV)/dev.stamp
 
 .venv-%/engine.stamp: pyproject.toml $(VENV)/dev.stamp | .venv-%/bin/python
 	@echo "installing the engines of $* ..."
-	@$(PY) -m pip --python .venv-$*/bin/python --disable-pip-version-check --quiet install --group $*
+	@$(PY) -m pip --python .venv-$*/bin/python --disable-pip-version-check --quiet install --group $* $(CONSTRAINTS)
 	@touch $@
 
 demo: $(VENV)/demo.stamp ## the main job, end to end

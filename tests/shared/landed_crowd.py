@@ -31,9 +31,10 @@ FIELDS: dict[str, dict[str, Any]] = {
 }
 
 
-def survey() -> Collection:
+def survey(minimum_batch: int = 20) -> Collection:
     """A collection with a histogram, a stream whose asks depend on answers, and two studies."""
-    text = collection_text(fields=FIELDS, questions=QUESTIONS, privacy={"user": 1000.0})
+    privacy = {"user": 1000.0, "minimum_batch": minimum_batch}
+    text = collection_text(fields=FIELDS, questions=QUESTIONS, privacy=privacy)
     return load_collection(text)
 
 

@@ -118,12 +118,24 @@ def test_two_processes_add_up_one_batch_once(tmp_path: Path) -> None:
     SketchSink(place)
     program = (
         "import sys; from tests.spark.test_sink import *; sink = SketchSink(sys.argv[1]);"
-        "print([sink.commit('landing', 'q', batch, some(5, batch)) for batch in range(30)].count(True))"
+        "print([sink.commit('landing', 'q', batch, some(5, batch)) for batch in range(10)].count(True))"
     )
     processes = [
         subprocess.Popen([sys.executable, "-c", program, str(place)], stdout=subprocess.PIPE, text=True)
-        for _ in range(3)
+        for _ in range(2)
     ]
     done = [process.communicate()[0] for process in processes]
-    assert sum(map(int, done)) == 30
-    assert SketchSink(place).folded().n == 150
+    assert sum(map(int, done)) == 10
+    assert SketchSink(place).folded().n == 50
+
+
+def test_what_rests_on_too_few_reports_is_withheld() -> None:
+    crowd = Crowd(survey(minimum_batch=200), 199)
+    crowd.answer("looks", number=4, steps=2)
+    once = [row for row in crowd.rows if row[0].step == 5][:199]  # of step 4, some are there twice
+    rows = [row for row in crowd.rows if row[0].step == 4] + once
+    folded = Folded.from_bytes(fold(landing_batch(rows, list(crowd.mechanisms.values())), FoldPlan().to_json()))
+    first, second = releases(folded, crowd.collection, "looks", number=4, steps=2)
+    assert (first.step, first.estimate.n, first.stopped) == (4, 238, None)
+    assert (second.step, dict(second.estimates)) == (5, {})
+    assert second.stopped == "withheld: 199 reports; at least 200 are needed"

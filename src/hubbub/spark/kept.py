@@ -23,7 +23,7 @@ from hubbub.questions.collection import Collection, Schedule
 from hubbub.spark.batch import BUCKETS, AddUp, Batches, DataFrame, added_up, checked_plan, fold, reports_to
 
 
-class Answers(Protocol):
+class RoundAnswers(Protocol):
     """Where a protocol's asks and counts are answered from."""
 
     def sketches(self, asks: Sequence[tuple[AnswerName, Ask]]) -> list[Sketch]:
@@ -39,6 +39,9 @@ def releases(
     reports: DataFrame | Folded, collection: Collection, question: str, *, number: int = 0, steps: int | None = None
 ) -> list[Release]:
     """Run a question's protocol over reports at rest: one run of a study to its end, or some steps of a stream.
+
+    Estimates from fewer reports than the collection's `minimum_batch` are withheld, as its promise says. A release
+    without its main estimate says so in `stopped`.
 
     Parameters
     ----------
@@ -58,10 +61,21 @@ def releases(
     made: list[Release] = []
     for message in messages_of(schedule, _answers(reports, collection, question), number, None):
         assert isinstance(message, Release)
-        made.append(message)
+        made.append(_withheld(message, collection.minimum_batch))
         if len(made) == steps:
             break
     return made
+
+
+def _withheld(release: Release, minimum: int) -> Release:
+    """The release without what rests on fewer reports."""
+    nodes = () if release.ended is None else release.ended.nodes
+    if any(0 < node.came < minimum for node in nodes):
+        release = replace(release, ended=None)
+    if release.estimates and release.estimate.n < minimum:
+        why = f"withheld: {release.estimate.n:,} reports; at least {minimum:,} are needed"
+        return replace(release, estimates={}, stopped=why)
+    return replace(release, estimates={name: each for name, each in release.estimates.items() if each.n >= minimum})
 
 
 def next_asks(
@@ -88,7 +102,7 @@ def schedule_of(collection: Collection, question: str, number: int) -> Schedule:
 
 
 def messages_of(
-    schedule: Schedule, answers: Answers, number: int, rounds: int | None
+    schedule: Schedule, answers: RoundAnswers, number: int, rounds: int | None
 ) -> Iterator[Release | list[tuple[AnswerName, Ask]]]:
     """The releases of a protocol; and last, if only some rounds are to be answered, the asks of the next one."""
     terms = schedule.terms
@@ -114,14 +128,14 @@ def messages_of(
             answered += 1
 
 
-def _answers(reports: DataFrame | Folded, collection: Collection, question: str) -> Answers:
+def _answers(reports: DataFrame | Folded, collection: Collection, question: str) -> RoundAnswers:
     if isinstance(reports, Folded):
         return FoldedAnswers(reports, collection)
     return DataFrameAnswers(reports, collection, question)
 
 
 class FoldedAnswers:
-    """Answers from sketches that were folded before."""
+    """RoundAnswers from sketches that were folded before."""
 
     def __init__(self, folded: Folded, collection: Collection) -> None:
         self._folded, self._collection = folded, collection
@@ -145,7 +159,7 @@ class FoldedAnswers:
 
 
 class DataFrameAnswers:
-    """Answers from the rows of a DataFrame; each round and each count is a job of the engine."""
+    """RoundAnswers from the rows of a DataFrame; each round and each count is a job of the engine."""
 
     def __init__(self, df: DataFrame, collection: Collection, question: str) -> None:
         self._rows = reports_to(df, collection)

@@ -1,5 +1,6 @@
 """A streaming query over landing files, as a program that is killed: python stream_world.py FOLDER."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ SCHEMA = ", ".join(f"{field.name} {TYPES[str(field.type)]}" for field in landing
 
 def main(folder: Path) -> None:
     """Adds up what lands, file by file, until the file `stop` is there."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "landing"))

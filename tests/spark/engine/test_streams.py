@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from examples import spark_stream
 from hubbub.backends.file_fold import fold_files
 from hubbub.backends.folding import Folded, FoldPlan
 from hubbub.backends.report_files import landing_batch
@@ -76,6 +77,12 @@ def test_files_that_land_are_added_up_once_and_released(spark: Any, tmp_path: Pa
     assert sink.counts("landing")["late"] == sum(sketch.n for sketch in sink.folded().sketches.values())
 
 
+def test_the_example_of_streams_releases_each_day(spark: Any) -> None:
+    released = spark_stream.main(spark, people=3000, days=2)
+    assert [release.step for release in released] == [30, 31]
+    assert [release.own.n for release in released if release.own] == [3000, 3000]
+
+
 def test_a_stream_of_other_columns_is_refused(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "landing").mkdir()
     rows = spark.readStream.schema("collection string, id binary").parquet(str(tmp_path / "landing"))
@@ -83,7 +90,8 @@ def test_a_stream_of_other_columns_is_refused(spark: Any, tmp_path: Path) -> Non
         fold_stream(rows, survey(), SketchSink(tmp_path / "s.db"), checkpoint=str(tmp_path / "checkpoint"))
 
 
-def has_more(sink: SketchSink, rows: int) -> bool:
+def has_more(sink: SketchSink, rows: int, process: subprocess.Popen[bytes]) -> bool:
+    assert process.poll() is None, "the query has stopped by itself"
     return sink.counts("landing").get("rows", 0) > rows
 
 
@@ -101,7 +109,7 @@ def kills_of_a_query(tmp_path: Path, kills: int) -> None:
         before = sink.counts("landing").get("rows", 0)
         land(crowd, tmp_path / "landing", [f"{kill}-{part}" for part in range(3)], rows[kill::kills])
         if kill % 5:  # some are killed before they have added up anything
-            wait_for(partial(has_more, sink, before), seconds=300)
+            wait_for(partial(has_more, sink, before, process), seconds=300)
         time.sleep(chance.random() * 2)  # whenever it dies, the rest of the test holds
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
