@@ -8,6 +8,7 @@ from hubbub.spark.batch import fold as fold
 from hubbub.spark.batch import plan_of as plan_of
 from hubbub.spark.kept import next_asks as next_asks
 from hubbub.spark.kept import releases as releases
+from hubbub.spark.kept import table as table
 from hubbub.spark.sink import SinkRefused as SinkRefused
 from hubbub.spark.sink import SketchSink as SketchSink
 from hubbub.spark.stream import fold_stream as fold_stream

@@ -173,6 +173,15 @@ def reports_to(df: DataFrame, collection: Collection) -> DataFrame:
     return df.where(coalesce(wanted, lit(True)))
 
 
+def first_of_each(rows: DataFrame) -> DataFrame:
+    """The rows without those that repeat an id, as a DataFrame or as a stream."""
+    from pyspark.sql.functions import length, lit, when
+
+    ask = [name for name in SketchKey._fields if name != "spec_id"]
+    improper = when(length(rows["id"].cast("binary")) == 16, lit(None)).otherwise(rows["report"].cast("binary"))
+    return rows.withColumn("hubbub_improper", improper).dropDuplicates([*ask, "id", "hubbub_improper"])
+
+
 # -- what tasks run -----------------------------------------------------------------------------------------------
 
 Batches = Iterable["pa.RecordBatch"]

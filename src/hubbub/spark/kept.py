@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -20,7 +20,23 @@ from hubbub.core.reports import Reports, Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation, Count, CountResult, Release
 from hubbub.questions.collection import Collection, Schedule
-from hubbub.spark.batch import BUCKETS, AddUp, Batches, DataFrame, added_up, checked_plan, fold, reports_to
+from hubbub.questions.table_reports import MOST_REPORTS, table_of_reports
+from hubbub.spark.batch import (
+    BUCKETS,
+    COLUMNS,
+    AddUp,
+    Batches,
+    DataFrame,
+    added_up,
+    checked_plan,
+    first_of_each,
+    fold,
+    plan_of,
+    reports_to,
+)
+
+if TYPE_CHECKING:
+    from hubbub.query.memory_table import MemoryTable
 
 
 class RoundAnswers(Protocol):
@@ -99,6 +115,37 @@ def schedule_of(collection: Collection, question: str, number: int) -> Schedule:
         raise InvalidValue("question", question, f"one of {', '.join(collection.questions)}")
     check_integer("number", number, 0)
     return Schedule(collection, question)
+
+
+def table(
+    df: DataFrame, collection: Collection, question: str, *, first: int = 0, last: int | None = None
+) -> MemoryTable:
+    """The reports to a table question as a table for `hubbub.connect`: SQL over a lake, each report once.
+
+    The rows of the chosen steps come to this process, up to 4 million; the engine selects and compares them.
+
+    Parameters
+    ----------
+    df
+        Rows of landing files.
+    first, last
+        The steps that are asked about.
+    """
+    schedule_of(collection, question, first)
+    plan = plan_of(collection, questions=[question], first=first, last=last)
+    checked_plan(df, plan)
+    rows = reports_to(df, collection)
+    rows = rows.where((rows["question"] == question) & (rows["step"] >= first))
+    rows = rows if last is None else rows.where(rows["step"] <= last)
+    rows = first_of_each(rows.select(*COLUMNS)).select(*COLUMNS).limit(MOST_REPORTS + 1)
+
+    def reports() -> Iterator[tuple[int, int, Reports]]:
+        for batch in rows.toArrow().to_batches():
+            groups: list[RowGroup] = []
+            divide(plan.read(batch), groups.append)
+            yield from ((group.key.step, group.key.part, group.reports) for group in groups)
+
+    return table_of_reports(collection, question, reports())
 
 
 def messages_of(

@@ -8,10 +8,8 @@ from typing import Any
 from hubbub.backends.folding import FoldPlan
 from hubbub.core.errors import DecodeError
 from hubbub.questions.collection import Collection
-from hubbub.spark.batch import COLUMNS, DataFrame, checked_plan, fold, plan_of, reports_to
+from hubbub.spark.batch import COLUMNS, DataFrame, checked_plan, first_of_each, fold, plan_of, reports_to
 from hubbub.spark.sink import SketchSink
-
-_ASK = tuple(name for name in COLUMNS if name not in ("spec_id", "id", "report"))
 
 
 def fold_stream(
@@ -55,7 +53,7 @@ def fold_stream(
     checked_plan(df, plan)
     rows = reports_to(df, collection).select(*names)
     if repetitions:
-        rows = _first_of_each(rows).select(*names)
+        rows = first_of_each(rows).select(*names)
     query: list[str] = []
 
     def add_up(batch: DataFrame, number: int) -> None:
@@ -66,14 +64,6 @@ def fold_stream(
 
     writer = rows.writeStream.option("checkpointLocation", checkpoint).foreachBatch(add_up)
     return (writer.trigger(**trigger) if trigger else writer).start()
-
-
-def _first_of_each(rows: DataFrame) -> DataFrame:
-    """The rows without those that repeat an id."""
-    from pyspark.sql.functions import length, lit, when
-
-    improper = when(length(rows["id"].cast("binary")) == 16, lit(None)).otherwise(rows["report"].cast("binary"))
-    return rows.withColumn("hubbub_improper", improper).dropDuplicates([*_ASK, "id", "hubbub_improper"])
 
 
 def _query_id(spark: Any, checkpoint: str) -> str:
