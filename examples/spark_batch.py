@@ -85,7 +85,12 @@ def session(remote: str | None) -> Any:
     if remote is not None:
         return SparkSession.builder.remote(remote).getOrCreate()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    return (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
 
 
 def main(spark: Any, people: int = 20_000) -> tuple[Estimate, Estimate]:

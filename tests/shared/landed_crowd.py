@@ -21,11 +21,13 @@ from tests.shared.small_collections import THEME, collection_text
 QUESTIONS = {
     "looks": {"kind": "histogram", "field": "theme", "epsilon": 1.5},
     "flow": {"kind": "stream", "field": "theme", "epsilon": 1.0, "method": "LBA", "w": 3},
+    "asked": {"kind": "table", "columns": ["theme", "level"], "epsilon": 2.0},
     "words": {"kind": "top", "field": "code", "epsilon": 4.0, "k": 3, "start": "2026-12-01T00:00Z"},
     "together": {"kind": "itemsets", "field": "basket", "epsilon": 4.0, "k": 3, "start": "2026-12-01T00:00Z"},
 }
 FIELDS: dict[str, dict[str, Any]] = {
     "theme": THEME,
+    "level": {"kind": "ordinal", "size": 6},
     "code": {"kind": "ordinal", "size": 1 << 24},
     "basket": {"kind": "sets", "most": 4, "items": {"kind": "ordinal", "size": 12}},
 }
@@ -45,7 +47,7 @@ class Crowd:
         self.collection, self.n = collection, n
         self.rows: list[tuple[SketchKey, bytes, bytes]] = []
         self.mechanisms: dict[str, ReportFormat] = {}
-        self._kept: dict[AnswerName, Reports] = {}
+        self.kept: dict[AnswerName, Reports] = {}
         self._rng = hb.Random(seed=5)
 
     def sketches(self, asks: Any) -> list[Sketch]:
@@ -59,7 +61,7 @@ class Crowd:
             values: Any = ask.view(codes)
         else:
             values = (mechanism.example_values(7) * self.n)[: self.n]
-        reports = self._kept[name] = mechanism.randomize(values, self._rng)
+        reports = self.kept[name] = mechanism.randomize(values, self._rng)
         self.mechanisms[mechanism.spec_id] = mechanism
         key = SketchKey(self.collection.name, self.collection.version, *name, mechanism.spec_id)
         ids = np.random.default_rng(len(self.rows)).bytes(16 * self.n)
@@ -68,7 +70,7 @@ class Crowd:
         return mechanism.accumulate(reports)
 
     def count(self, name: AnswerName, count: Count) -> CountResult:
-        return count.among(lambda: [self._kept[name]])
+        return count.among(lambda: [self.kept[name]])
 
     def answer(self, question: str, *, number: int = 0, steps: int | None = None) -> list[Release]:
         """Run a question's protocol with this crowd."""

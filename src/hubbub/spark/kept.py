@@ -15,7 +15,7 @@ import numpy as np
 from hubbub.backends.folding import Folded, FoldPlan, divide, read_plan
 from hubbub.backends.report_files import RowGroup, SketchKey
 from hubbub.collection.names import AnswerName
-from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.errors import InvalidValue, check_integer, needs
 from hubbub.core.reports import Reports, Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation, Count, CountResult, Release
@@ -36,7 +36,7 @@ from hubbub.spark.batch import (
 )
 
 if TYPE_CHECKING:
-    from hubbub.query.memory_table import MemoryTable
+    from hubbub.query.engine import QueryEngine
 
 
 class RoundAnswers(Protocol):
@@ -119,10 +119,10 @@ def schedule_of(collection: Collection, question: str, number: int) -> Schedule:
 
 def table(
     df: DataFrame, collection: Collection, question: str, *, first: int = 0, last: int | None = None
-) -> MemoryTable:
-    """The reports to a table question as a table for `hubbub.connect`: SQL over a lake, each report once.
+) -> QueryEngine:
+    """The reports to a table question, each once, as a table that answers `table(...).sql("SELECT COUNT(*) ...")`.
 
-    The rows of the chosen steps come to this process, up to 4 million; the engine selects and compares them.
+    The engine selects and compares the rows; those of the chosen steps come to this process, up to 4 million.
 
     Parameters
     ----------
@@ -145,7 +145,10 @@ def table(
             divide(plan.read(batch), groups.append)
             yield from ((group.key.step, group.key.part, group.reports) for group in groups)
 
-    return table_of_reports(collection, question, reports())
+    with needs("sql"):
+        from hubbub.query.engine import QueryEngine
+    made = table_of_reports(collection, question, reports())
+    return QueryEngine(made, minimum_people=collection.minimum_batch)
 
 
 def messages_of(

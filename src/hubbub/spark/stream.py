@@ -59,7 +59,9 @@ def fold_stream(
     def add_up(batch: DataFrame, number: int) -> None:
         if not query:
             query.append(_query_id(batch.sparkSession, checkpoint))
-        if not sink.has(source, query[0], number):
+        added = sink.has(source, query[0], number)
+        # A batch that comes again is read to its end all the same: only then does Spark keep the ids that were in it.
+        if repetitions or not added:
             sink.commit(source, query[0], number, fold(batch, plan, repetitions=False))
 
     writer = rows.writeStream.option("checkpointLocation", checkpoint).foreachBatch(add_up)

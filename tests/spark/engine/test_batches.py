@@ -14,7 +14,9 @@ from hubbub.backends.folding import Folded, FoldPlan
 from hubbub.backends.report_files import MOST_WEIGHT, SketchKey, landing_batch, row_bytes
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import ReportFormat
-from hubbub.spark import fold, next_asks, plan_of, releases
+from hubbub.query.engine import QueryEngine
+from hubbub.questions.table_reports import table_of_reports
+from hubbub.spark import fold, next_asks, plan_of, releases, table
 from tests.shared.landed_crowd import Crowd, survey, told
 from tests.shared.report_rows import BAD, EVERY, rows_of, some_reports, with_bad_rows
 
@@ -152,3 +154,16 @@ def test_a_stream_is_released_from_folded_rows(frame: Frame) -> None:
     assert told(releases(folded, crowd.collection, "flow", number=10, steps=6)) == told(made)
     with pytest.raises(InvalidValue, match="a DataFrame"):
         releases(folded, crowd.collection, "words")
+
+
+def test_a_table_question_over_rows_is_asked_by_sql(frame: Frame) -> None:
+    crowd = Crowd(survey())
+    crowd.answer("asked", number=4, steps=3)
+    kept = [(name.step, name.part, reports) for name, reports in crowd.kept.items() if name.step < 6]
+    expected = QueryEngine(table_of_reports(crowd.collection, "asked", kept))
+    engine = table(frame(crowd.batch()), crowd.collection, "asked", last=5)
+    assert engine.table.n == expected.table.n
+    for query in ("COUNT(*)", "AVG(level)"):
+        text = f"SELECT {query} FROM asked WHERE theme = 'dark'"
+        (answer,), (other,) = engine.sql(text).rows, expected.sql(text).rows
+        assert answer == pytest.approx(other)

@@ -77,6 +77,22 @@ def test_files_that_land_are_added_up_once_and_released(spark: Any, tmp_path: Pa
     assert sink.counts("landing")["late"] == sum(sketch.n for sketch in sink.folded().sketches.values())
 
 
+def test_a_batch_that_comes_again_changes_nothing_and_its_ids_are_kept(spark: Any, tmp_path: Path) -> None:
+    """As after a kill between the commit of the sink and that of Spark, whose state of the batch is gone too."""
+    crowd = Crowd(survey(), 50)
+    crowd.answer("looks", number=10, steps=1)
+    land(crowd, tmp_path / "landing", ["a"], crowd.rows)
+    before = run(spark, tmp_path).folded().to_bytes()
+    checkpoint = tmp_path / "checkpoint"
+    lost = [*(checkpoint / "commits").glob("*0*"), *(checkpoint / "state").rglob("*1.delta*")]
+    assert len(lost) >= 4
+    for path in lost:  # with their sums
+        path.unlink()
+    assert run(spark, tmp_path).folded().to_bytes() == before
+    land(crowd, tmp_path / "landing", ["b"], crowd.rows)
+    assert run(spark, tmp_path).folded().to_bytes() == before
+
+
 def test_the_example_of_streams_releases_each_day(spark: Any) -> None:
     released = spark_stream.main(spark, people=3000, days=2)
     assert [release.step for release in released] == [30, 31]
