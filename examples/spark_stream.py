@@ -6,6 +6,8 @@ Simulated devices answer a stream with a limit for any 3 days. Each day their re
 up, each exactly once, into the sketches of a SQLite file; after each day, its step is closed and released.
 """
 
+import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -90,8 +92,8 @@ def main(spark: Any, people: int = 20_000, days: int = 3) -> list[Release]:
 
 
 if __name__ == "__main__":
-    from spark_batch import session
+    from pyspark.sql import SparkSession
 
-    spark = session(None)
-    spark.conf.set("spark.sql.shuffle.partitions", "4")
-    main(spark)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.showConsoleProgress", "false")
+    main(builder.config("spark.sql.shuffle.partitions", "4").getOrCreate())

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hubbub.backends.folding import Folded, FoldPlan, add_batch, merge, read_plan
-from hubbub.backends.report_files import TEXTS, SketchKey, read_ids, report_ids
+from hubbub.backends.report_files import TEXTS, SketchKey
+from hubbub.backends.report_rows import read_ids, report_ids
 from hubbub.core.errors import InvalidValue, check_integer, needs
 from hubbub.core.spec import Json, canonical
 from hubbub.mechanisms.base import ReportFormat

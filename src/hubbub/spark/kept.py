@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from hubbub.backends.folding import Folded, FoldPlan, divide, read_plan
-from hubbub.backends.report_files import RowGroup, SketchKey
+from hubbub.backends.report_files import SketchKey
+from hubbub.backends.report_rows import RowGroup
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import InvalidValue, check_integer, needs
 from hubbub.core.reports import Reports, Sketch

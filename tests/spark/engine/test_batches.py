@@ -11,7 +11,8 @@ import pytest
 import hubbub as hb
 from hubbub.backends import folding
 from hubbub.backends.folding import Folded, FoldPlan
-from hubbub.backends.report_files import MOST_WEIGHT, SketchKey, landing_batch, row_bytes
+from hubbub.backends.report_files import SketchKey, landing_batch, row_bytes
+from hubbub.backends.report_rows import MOST_WEIGHT
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.query.engine import QueryEngine
