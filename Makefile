@@ -7,7 +7,7 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet
 CONSTRAINTS ?= --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-papers test-mutations papers papers-full coverage bench lint lock docs clean
+.PHONY: help demo test test-sail test-spark test-slow test-papers test-mutations papers papers-full coverage bench lint lock docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -31,6 +31,18 @@ $(VENV)/docs.stamp: $(VENV)/dev.stamp
 	@$(PIP) install --group docs $(CONSTRAINTS)
 	@touch $@
 
+# pyspark and the client of Spark Connect exclude each other: each has an environment of its own, on top of the one of development.
+.PRECIOUS: .venv-%/bin/python
+.venv-%/bin/python: | $(VENV)/dev.stamp
+	@$(PYTHON) -m venv .venv-$*
+	@.venv-$*/bin/python -c 'import site, sys; open(site.getsitepackages()[0] + "/development.pth", "w").write(f"import site; site.addsitedir({sys.argv[1]!r})")' \
+		"$$($(PY) -c 'import site; print(site.getsitepackages()[0])')"
+
+.venv-%/engine.stamp: pyproject.toml $(VENV)/dev.stamp | .venv-%/bin/python
+	@echo "installing the engines of $* ..."
+	@$(PY) -m pip --python .venv-$*/bin/python --disable-pip-version-check --quiet install --group $* $(CONSTRAINTS)
+	@touch $@
+
 demo: $(VENV)/demo.stamp ## the main job, end to end
 	@$(VENV)/bin/hubbub demo
 
@@ -47,11 +59,18 @@ test test-slow test-papers coverage: export PYTHONDONTWRITEBYTECODE =
 WORKERS = $$(($$(getconf _NPROCESSORS_ONLN) + 2))
 IN_MEMORY = sh tests/in_memory.sh
 
-test: $(VENV)/dev.stamp ## doctests and tests, and lint at the same time; the slowest 20 are named at the end
+test: $(VENV)/dev.stamp .venv-sail/engine.stamp ## doctests and tests, and lint at the same time; the slowest 20 are named at the end
 	@mkdir -p build
 	@$(MAKE) --no-print-directory lint > build/lint.txt 2>&1 & lint=$$!; \
+	$(MAKE) --no-print-directory test-sail > build/sail.txt 2>&1 & sail=$$!; \
 	$(IN_MEMORY) $(PY) -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20; tests=$$?; \
-	wait $$lint; linted=$$?; cat build/lint.txt; exit $$((tests || linted))
+	wait $$lint; linted=$$?; cat build/lint.txt; wait $$sail; sailed=$$?; cat build/sail.txt; exit $$((tests || linted || sailed))
+
+test-sail: .venv-sail/engine.stamp ## the behaviour of every engine, on Sail and with the recipes of docs/spark.md; a part of `make test`
+	@HUBBUB_ENGINE=sail $(IN_MEMORY) .venv-sail/bin/python -m pytest tests/spark/engine
+
+test-spark: .venv-spark/engine.stamp ## the same on Spark, with streams and kills (needs Java 17)
+	@HUBBUB_ENGINE=spark $(IN_MEMORY) .venv-spark/bin/python -m pytest -m "" tests/spark/engine
 
 test-slow: $(VENV)/dev.stamp ## the statistical sweeps, the long forms of short tests, many examples of each property
 	@$(IN_MEMORY) $(PY) -m pytest -m slow tests papers/tests
@@ -86,4 +105,4 @@ docs: $(VENV)/docs.stamp ## the API reference, in build/docs
 	@echo "open build/docs/index.html"
 
 clean: ## remove what the targets made
-	@rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .venv-sail .venv-spark build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

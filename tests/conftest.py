@@ -27,6 +27,8 @@ os.environ.pop("XDG_RUNTIME_DIR", None)
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
 collect_ignore = ["plugin_package"]  # another package, whose tests run where it is installed
+# Engines that exclude each other have environments of their own: `make test-sail`, `make test-spark`.
+collect_ignore += [] if "HUBBUB_ENGINE" in os.environ else ["spark/engine"]
 
 # How long an example takes says more about the machine than about the code; and a failure comes again.
 settings.register_profile("hubbub", deadline=None, derandomize=True, max_examples=25)

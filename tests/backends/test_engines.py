@@ -15,72 +15,16 @@ import pytest
 import hubbub as hb
 from hubbub.backends.file_fold import fold_files
 from hubbub.backends.folding import Folded, FoldPlan, fold, merge, read_plan
-from hubbub.backends.report_files import SketchKey, archive_table, landing_batch, landing_schema, row_bytes
+from hubbub.backends.report_files import SketchKey, archive_table, landing_batch, row_bytes
 from hubbub.backends.report_rows import MOST_WEIGHT
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
 from hubbub.core.reports import Reports
 from hubbub.core.spec import canonical
-from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.base import Mechanism, ReportFormat
-from hubbub.mechanisms.stateful import Stateful
+from hubbub.mechanisms.base import ReportFormat
+from tests.shared.report_rows import BAD, EVERY, rows_of, some_reports, with_bad_rows
 
-EVERY = [next(iter(kind.examples())) for kind in MECHANISMS.values()]
-OLH = hb.OLH(epsilon=1.0, domain=5)
-GROUPS = ((1, 1, 0, 60), (2, 1, 0, 3), (2, 2, 0, 1), (2, 2, 7, 1))
-"""Step, round and part of each group, and how many reports it has: most are in one, and step 3 has none."""
-BAD = {"bad_name": 2, "bad_id": 1, "unknown_spec": 2, "malformed": 2}
 Engine = Callable[[list[pa.RecordBatch], str, Path], bytes]
-
-
-def some_reports(mechanism: ReportFormat, n: int, seed: int = 1) -> Reports:
-    """Reports of any mechanism; of a device that remembers, those of its first steps."""
-    rng = hb.Random(seed=seed)
-    values = (mechanism.example_values(9) * n)[:n]
-    if isinstance(mechanism, Mechanism):
-        return mechanism.randomize(values, rng)
-    assert isinstance(mechanism, Stateful)
-    states, batches = mechanism.enroll(n, rng), []
-    for step in range(4):
-        states, reports, _ = mechanism.step(states, step, values, rng, np.ones(n, dtype=np.bool_))
-        batches.append(reports)
-    reports = Reports.concat(batches)
-    assert len(reports) >= n
-    return reports[:n]
-
-
-def rows_of(mechanism: ReportFormat) -> tuple[list[Any], dict[SketchKey, Reports]]:
-    """Landing rows in a mixed order, and the reports of each group."""
-    rows, groups = [], {}
-    for number, (step, round, part, n) in enumerate(GROUPS):
-        key = SketchKey("survey", 1, "theme", 0, step, round, part, mechanism.spec_id)
-        groups[key] = some_reports(mechanism, n, seed=number + 1)
-        rows += [
-            (key, bytes([number, row, *[7] * 14]), report)
-            for row, report in enumerate(row_bytes(mechanism, groups[key]))
-        ]
-    return [rows[at] for at in np.random.default_rng(1).permutation(len(rows))], groups
-
-
-def with_bad_rows(rows: list[Any], mechanism: ReportFormat) -> pa.RecordBatch:
-    """A batch with rows that cannot be counted between the others; its columns have room for them."""
-    key, _, report = rows[0]
-    other = hb.GRR(epsilon=1.0, domain=3)
-    bad = [
-        (key._replace(question=None), b"b" * 16, report),
-        (key._replace(step=-1), b"c" * 16, report),
-        (key, b"short", report),
-        (key._replace(spec_id=other.spec_id), b"d" * 16, b"\0"),
-        (key._replace(spec_id="f" * 32), b"e" * 16, report),
-        (key, b"f" * 16, report + b"\0"),
-        (key, b"g" * 16, None),
-    ]
-    mixed = [*rows[:5], *bad[:4], *rows[5:30], *bad[4:], *rows[30:]]
-    schema = landing_schema([mechanism])
-    fields = [pa.field(field.name, pa.binary() if field.name == "id" else field.type) for field in schema]
-    schema = pa.schema(fields).with_metadata(schema.metadata)
-    columns = zip(*((*key, identity, report) for key, identity, report in mixed), strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
-    return pa.record_batch(arrays, schema=schema)
+OLH = hb.OLH(epsilon=1.0, domain=5)
 
 
 def _reduced(batches: list[pa.RecordBatch], plan: str, folder: Path, pool: Executor | None = None) -> bytes:

@@ -23,7 +23,7 @@ import numpy as np
 
 from hubbub.backends.folding import Folded, FoldPlan, add_batch, divide
 from hubbub.backends.report_files import Kind, landing_schema
-from hubbub.backends.report_rows import ask_digest, read_ids, read_keys
+from hubbub.backends.report_rows import report_ids
 from hubbub.backends.stored_reports import FilePart, ReportFiles, error_line
 from hubbub.core.errors import HubbubError, InvalidValue, at
 from hubbub.core.private_file import replace_private_file
@@ -205,12 +205,9 @@ def _seen(files: ReportFiles, piece: FilePart) -> Iterator[Array]:
     names = [name for name in landing_schema().names if name != "report"]
     for start, batch in files.batches(piece, names):
         with at(files.files[piece.file].path):
-            keys, (ids, valid) = read_keys(batch), read_ids(batch)
-        rows = np.flatnonzero(valid & (keys.place >= 0))
+            rows, ids = report_ids(batch)
         seen = np.empty(len(rows), dtype=_SEEN)
-        asks = np.array([ask_digest(key) for key in keys.keys], dtype=np.uint64).reshape(-1, 2)
-        # An id that is chosen to meet another ask's does what the same id in that ask would do.
-        seen["id"] = ids[rows] ^ asks[keys.place[rows]]
+        seen["id"] = ids
         seen["row"] = piece.start + start + rows
         yield seen
 

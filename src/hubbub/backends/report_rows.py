@@ -191,6 +191,15 @@ def read_ids(batch: pa.RecordBatch) -> tuple[Words, Bools]:
     return ids, valid
 
 
+def report_ids(batch: pa.RecordBatch) -> tuple[Ints, Words]:
+    """The rows of a landing batch that name an ask and an id, and for each two words that tell its ask and id."""
+    keys, (ids, valid) = read_keys(batch), read_ids(batch)
+    rows = np.flatnonzero(valid & (keys.place >= 0))
+    asks = np.array([ask_digest(key) for key in keys.keys], dtype=np.uint64).reshape(-1, 2)
+    # An id that is chosen to meet another ask's does what the same id in that ask would do.
+    return rows, ids[rows] ^ asks[keys.place[rows]]
+
+
 def ask_digest(key: SketchKey) -> Words:
     """A hash of the ask of a key as two words. Ids are told apart within an ask, whatever spec their rows name."""
     digest = hashlib.sha256(canonical(list(key[:-1])).encode()).digest()

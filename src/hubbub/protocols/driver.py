@@ -54,10 +54,23 @@ class Count:
 
     def among(self, batches: Callable[[], Iterable[Reports]]) -> CountResult:
         """Count among the reports of these batches; `batches` is called once for each pass over them."""
+        n = sum(len(reports) for reports in batches())
+        return self.choose(n, (self.supports(batches(), start) for start in self.starts()))
+
+    def starts(self) -> range:
+        """Where each block of candidates begins; each takes a pass over the reports, wherever they are."""
+        return range(1)
+
+    def supports(self, batches: Iterable[Reports], start: int) -> Ints:
+        """How many of the reports support each candidate of a block. Those of several parts are added up."""
         from hubbub.backends import LOCAL
 
-        sketch = LOCAL.support(batches(), self.oracle, self.candidates)
-        return CountResult(sketch.n, sketch.counts)
+        return LOCAL.support(batches, self.oracle, self.candidates).counts
+
+    def choose(self, n: int, supports: Iterable[Ints]) -> CountResult:
+        """The result among n reports, of which these many support the candidates of each block."""
+        (support,) = supports
+        return CountResult(n, support)
 
     def work(self, n: int) -> int:
         """How many times a report is tested against a candidate, if there are n reports."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,16 +66,21 @@ class PrefixSearch(Count):
         """How many bits the prefixes are extended by."""
         return self.bits - self.known
 
-    def among(self, batches: Callable[[], Iterable[Reports]]) -> CountResult:
+    def starts(self) -> range:
+        return range(0, len(self.candidates) << self.extra, BLOCK)
+
+    def supports(self, batches: Iterable[Reports], start: int) -> Ints:
+        _, codes = self.block(start)
+        counts = np.zeros(len(codes), dtype=np.int64)
+        for reports in _larger_batches(batches) if len(codes) else ():
+            counts += self.oracle.supports(reports, codes)
+        return counts
+
+    def choose(self, n: int, supports: Iterable[Ints]) -> CountResult:
         places, support, tested = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0
-        n = sum(len(reports) for reports in batches())
-        for start in range(0, len(self.candidates) << self.extra, BLOCK):
-            block, codes = self.block(start)
-            counts = np.zeros(len(codes), dtype=np.int64)
-            for reports in _larger_batches(batches()) if len(codes) else ():
-                counts += self.oracle.supports(reports, codes)
-            tested += len(codes)
-            places, support = np.append(places, block), np.append(support, counts)
+        for start, counts in zip(self.starts(), supports, strict=True):
+            tested += len(counts)
+            places, support = np.append(places, self.block(start)[0]), np.append(support, counts)
             best = best_places(places, support, self.most)
             places, support = places[best], support[best]
         return CountResult(n, support, tuple(places.tolist()), tested)

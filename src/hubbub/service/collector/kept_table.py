@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Floats, Ints, Reports
-from hubbub.mechanisms.frequency.bundle import bundled
-from hubbub.mechanisms.frequency.measured import MEASURES, Measured
-from hubbub.protocols.ranges.hierarchy import LevelReports
-from hubbub.protocols.steady import STEP
+from hubbub.core.reports import Reports
 from hubbub.questions.collection import Collection
+from hubbub.questions.table_reports import table_of_reports
 from hubbub.service.kept.archive import Archive, reports_to, unpack
 from hubbub.service.store.base import ClosedAsk
 from hubbub.service.store.sql import Store
 
 if TYPE_CHECKING:
     from hubbub.query.memory_table import MemoryTable
-
-MOST_REPORTS = 4_000_000
-"""The most reports that are read for one query; each takes some ten bytes of memory a column."""
 
 
 def step_of(
@@ -80,52 +73,12 @@ def kept_table(
             ...
         hubbub.core.errors.InvalidValue: question: got 'popular'; allowed: a question of kind table
     """
-    schema = collection.questions[question].table()
-    if schema is None:
-        raise InvalidValue("question", question, "a question of kind table")
-    from hubbub.query.memory_table import MemoryTable
     from hubbub.query.sandbox import check_time
-    from hubbub.query.schema import TableReports
 
-    batches_of: dict[int, list[tuple[int, Reports]]] = {}
-    steps: list[Ints] = []
-    numbers: list[Floats] = []
-    n = 0
-    for ask in asks:
-        for reports in reports_to(store, archive, ask.key):
-            check_time()
-            batches_of.setdefault(ask.part, []).append((n, reports))
-            steps.append(np.full(len(reports), ask.step))
-            if MEASURES in reports.public:
-                numbers.append(Measured.numbers(reports))
-            n += len(reports)
-            if n > MOST_REPORTS:
-                raise InvalidValue("steps", f"more than {MOST_REPORTS:,} reports", "fewer steps")
-    groups = {}
-    for part, batches in batches_of.items():
-        rows = np.concatenate([np.arange(start, start + len(batch)) for start, batch in batches])
-        levels = schema.parts[part]
-        for place, level in enumerate(levels):
-            # The table's oracle has the same codes as the asked mechanism: reports change their spec id only.
-            name = schema.oracle(level).spec_id
-            own = [_own(batch, place if len(levels) > 1 else None, name) for _, batch in batches]
-            groups[level] = LevelReports(rows, Reports.concat(own))
-    public: dict[str, Any] = {STEP: np.concatenate(steps) if steps else np.zeros(0, dtype=np.int64)}
-    names = [column.name for column in schema.public if column.name != STEP]
-    measures = np.concatenate(numbers) if numbers else np.zeros((0, len(names)))
-    public |= {name: _or_null(measures[:, index]) for index, name in enumerate(names)}
-    return MemoryTable(schema, TableReports(n, groups), public)
+    def reports() -> Iterator[tuple[int, int, Reports]]:
+        for ask in asks:
+            for batch in reports_to(store, archive, ask.key):
+                check_time()
+                yield ask.step, ask.part, batch
 
-
-def _own(reports: Reports, place: int | None, spec_id: str) -> Reports:
-    """The reports of a bundle on one of its levels, or those on the only level, without the measures."""
-    if place is not None:
-        return bundled(reports, place, spec_id)
-    public = {name: column for name, column in reports.public.items() if name != MEASURES}
-    return Reports(spec_id, public=public, private=reports.private)
-
-
-def _or_null(numbers: Floats) -> Any:
-    import pyarrow as pa
-
-    return pa.array(numbers, mask=np.isnan(numbers))
+    return table_of_reports(collection, question, reports())

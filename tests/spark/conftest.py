@@ -1,0 +1,3 @@
+"""Sinks in PostgreSQL use the server of the collector's tests."""
+
+from tests.service.conftest import postgres as postgres
