@@ -16,6 +16,7 @@ NAMES = (
     "key_values",
     "distributions",
     "heavy_hitters",
+    "detection",
     "sybils",
     "dropouts",
 )

@@ -119,7 +119,9 @@ class Attack:
     collections: bool = False
 
 
-def of_guesses(case: str, right: int, tries: int, bound: float | None, note: str = "") -> Outcome:
+def of_guesses(
+    case: str, right: int, tries: int, bound: float | None, note: str = "", *, unit: str = "of tries"
+) -> Outcome:
     """How often a guess was right, with an exact (Clopper-Pearson) interval."""
     tail = (1 - LEVEL) / 2
     grid = np.linspace(0.0, 1.0, 100_001)
@@ -127,7 +129,7 @@ def of_guesses(case: str, right: int, tries: int, bound: float | None, note: str
     above = at_least(np.full(grid.size, right + 1), np.full(grid.size, tries), grid)
     low = float(grid[max(int(np.searchsorted(below, tail)) - 1, 0)]) if right else 0.0
     high = float(grid[min(int(np.searchsorted(above, 1 - tail)), grid.size - 1)]) if right < tries else 1.0
-    return Outcome(case, right / tries, low, high, bound, note=note)
+    return Outcome(case, right / tries, low, high, bound, unit, note)
 
 
 def of_mean(

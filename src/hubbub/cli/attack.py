@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _BROKEN = 1
 _LIST = "list"
 _CASE, _NUMBERS = 62, 54
+_COLOURS = {True: "#4c78a8", False: "#e45756", None: "#888888"}
 
 
 def attack(
@@ -45,6 +46,9 @@ def attack(
 
     docs/attacks.md describes the attacks. Exit code 1 means that a measurement is not compatible with a bound.
     """
+    from rich.markup import escape
+    from rich.table import Table
+
     from hubbub.attacks import NAMES, attack_named
     from hubbub.attacks.outcome import Setting
 
@@ -54,9 +58,10 @@ def attack(
         if as_json:
             rows = [{"name": each, "title": one.title, "promise": one.promise} for each, one in attacks.items()]
             return output.emit({"attacks": rows})
+        table = Table.grid(padding=(0, 2, 0, 0))
         for each, one in attacks.items():
-            typer.echo(f"{each:<16}{one.title}")
-        return None
+            table.add_row(each, escape(one.title))
+        return output.page().print(table)
     output.check_plot(plot)
     tried = attack_named(chosen)
     if collection is not None and not tried.collections:
@@ -112,25 +117,28 @@ def _number(value: float) -> str:
 
 
 def _figure(name: str, attack: Attack, outcomes: list[Outcome]) -> Figure:
-    """What was measured in each case with its interval, and the bound."""
+    """What was measured in each case with its interval, and the bound; a panel for each unit."""
     import numpy as np
 
     with needs("analytics"):
         from matplotlib.figure import Figure
     shown = [outcome for outcome in outcomes if not math.isnan(outcome.measured)]
-    chart = Figure(figsize=(9, 1.6 + 0.4 * len(shown)), layout="constrained")
-    ax = chart.subplots()
-    places = np.arange(len(shown))[::-1]
-    for place, outcome in zip(places, shown, strict=True):
-        colour = "#e45756" if outcome.within is False else "#888888" if outcome.within is None else "#4c78a8"
-        ax.hlines(place, outcome.low, outcome.high, color=colour, linewidth=2)
-        ax.scatter([outcome.measured], [place], color=colour, s=30, zorder=3)
-        if outcome.bound is not None:
-            ax.vlines(outcome.bound, place - 0.35, place + 0.35, color="#f58518", linewidth=2.5)
-    ax.set_yticks(places, [output.shorten(outcome.case, _CASE).replace("$", r"\$") for outcome in shown])
-    ax.set_xlabel(f"{attack.quantity} (orange: the bound)")
-    ax.set_title(name)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(left=False)
-    ax.axvline(0, color="#26303a", linewidth=0.8)
+    units = [*dict.fromkeys(outcome.unit for outcome in shown)]
+    heights = [sum(outcome.unit == unit for outcome in shown) + 1 for unit in units] or [1]
+    chart = Figure(figsize=(9, 1.2 + 0.42 * sum(heights)), layout="constrained")
+    panels = np.atleast_1d(chart.subplots(len(units) or 1, 1, height_ratios=heights))
+    for unit, ax in zip(units, panels, strict=False):
+        cases = [outcome for outcome in shown if outcome.unit == unit]
+        places = np.arange(len(cases))[::-1]
+        for place, outcome in zip(places, cases, strict=True):
+            ax.hlines(place, outcome.low, outcome.high, color=_COLOURS[outcome.within], linewidth=2)
+            ax.scatter([outcome.measured], [place], color=_COLOURS[outcome.within], s=30, zorder=3)
+            if outcome.bound is not None:
+                ax.vlines(outcome.bound, place - 0.35, place + 0.35, color="#f58518", linewidth=2.5)
+        ax.set_yticks(places, [output.shorten(outcome.case, _CASE).replace("$", r"\$") for outcome in cases])
+        ax.set_xlabel(unit)
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.tick_params(left=False)
+        ax.axvline(0, color="#26303a", linewidth=0.8)
+    panels[0].set_title(f"{name}: {attack.quantity}, with 99.9% intervals; orange is the bound")
     return chart
