@@ -79,6 +79,22 @@ def test_candidates_steps_and_specs_are_options(hubbub: Hubbub, day: Path) -> No
     assert "--out FILE" in hubbub.refused("fold", day)
 
 
+def test_reports_are_tested_and_intervals_hold_if_some_are_forged(hubbub: Hubbub, day: Path) -> None:
+    hubbub.answer("fold", day, "--out", "day.sketches", "--screen")
+    for sketch in hubbub.answer("estimate", "day.sketches", "--forged", 0.05)["sketches"]:
+        assert 1e-3 < sketch["looks"]["p_value"] <= 1.0
+        assert sketch["looks"]["test"] in ("total", "pairs")
+        for row in sketch["rows"]:
+            assert row["forged_low"] <= row["low"] <= row["high"] <= row["forged_high"]
+    text = hubbub.shown("estimate", "day.sketches", "--forged", 0.05)
+    assert "Genuine reports look as odd as these with a chance of" in text
+    hubbub.answer("fold", day, "--out", "plain")
+    assert {sketch["looks"]["test"] for sketch in hubbub.answer("estimate", "plain")["sketches"]} == {"total"}
+    assert "of a column, no report is forged" in hubbub.refused(
+        "estimate", "plain", "--column", "x", "--epsilon", 1, "--forged", 0.1
+    )
+
+
 def test_a_check_names_bad_rows_and_its_exit_code_says_so(hubbub: Hubbub, day: Path) -> None:
     assert hubbub.answer("fold", "--check", day)["files"][0]["left_out"] == {}
     table = pq.read_table(day / "0.parquet")

@@ -31,6 +31,8 @@ class AlarmDefinition:
         The weights of a sum over the labels of an answer. An answer of one number needs none.
     each
         Instead of weights: watch every category separately. Their false alarms count together.
+    forged
+        Instead of a quantity: whether the reports of a round look forged.
     above, below
         The threshold. The alarm is raised once there is evidence that the truth is beyond it.
     change, baseline
@@ -45,6 +47,7 @@ class AlarmDefinition:
     question: str
     weights: Mapping[str, float] | None = None
     each: bool = False
+    forged: bool = False
     above: float | None = None
     below: float | None = None
     change: str | None = None
@@ -65,8 +68,13 @@ class AlarmDefinition:
             if value is not None and not abs(value) <= LARGEST:
                 raise InvalidValue(key, value, _FINITE)
         kinds = [key for key in ("above", "below", "change") if getattr(self, key) is not None]
+        if self.forged:
+            kinds += [key for key in ("weights", "each", "clears", "baseline") if getattr(self, key)]
+            if kinds:
+                raise InvalidValue(kinds[0], getattr(self, kinds[0]), "nothing: forged watches reports, and no number")
+            return
         if len(kinds) != 1:
-            raise InvalidValue("above", kinds or NOTHING, "one of above, below and change")
+            raise InvalidValue("above", kinds or NOTHING, "one of above, below and change, or forged = true")
         if self.change is None:
             if self.baseline is not None:
                 raise InvalidValue("baseline", self.baseline, "nothing: only a change is one from a baseline")
@@ -142,6 +150,7 @@ _KINDS: tuple[tuple[str, Any, str], ...] = (
     ("change", *_TEXT),
     ("weights", Mapping, "a table of weights by label"),
     ("each", bool, "true or false"),
+    ("forged", bool, "true or false"),
     ("above", *_NUMBER),
     ("below", *_NUMBER),
     ("clears", *_NUMBER),

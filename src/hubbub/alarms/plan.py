@@ -9,17 +9,20 @@ from difflib import get_close_matches
 from typing import Any
 
 from hubbub.alarms.definition import DEFAULT_FALSE_ALARMS, AlarmDefinition, false_alarms_a_step, written_rate
+from hubbub.alarms.forged import ForgedTest
 from hubbub.alarms.limits import limits_for, median_delay
 from hubbub.alarms.sequential import SequentialTest
 from hubbub.collection.names import is_slug
 from hubbub.core.errors import InvalidValue, at
 from hubbub.core.spec import Json, spec_id
+from hubbub.mechanisms.frequency.screen import can_screen
+from hubbub.protocols.driver import Conversation
 from hubbub.questions.collection import Collection
 
 
 @dataclass(frozen=True, kw_only=True)
 class WatchedQuantity:
-    """A quantity that one sequential test watches.
+    """A quantity that one sequential test watches, or the looks of a question's reports.
 
     Parameters
     ----------
@@ -37,7 +40,7 @@ class WatchedQuantity:
     question: str
     title: str
     weights: tuple[float, ...]
-    test: SequentialTest
+    test: SequentialTest | ForgedTest
     false_alarms: float
     meaning: Mapping[str, Json]
 
@@ -64,7 +67,14 @@ class WatchedQuantity:
 
     def delay(self, jump: float) -> int | None:
         """The median number of steps until a jump of `jump` standard errors of a step is found."""
+        if isinstance(self.test, ForgedTest):
+            return None  # no number is watched
         return median_delay(self.test.raises, jump, baseline=self.test.baseline if self.test.independent else 0)
+
+    @property
+    def threshold(self) -> float | None:
+        """Where the alarm is raised; None for an alarm on a change."""
+        return self.test.level if isinstance(self.test, ForgedTest) else self.test.threshold
 
     def stderr(self, stderr: float) -> float:
         """The standard error of the weighted sum, if each number has the given one and errors are independent."""
@@ -136,16 +146,20 @@ class AlarmPlan:
             allowed = false_alarms_a_step(alarm.false_alarms or self.false_alarms, collection.step_seconds)
         rate = allowed / (shared if alarm.false_alarms is None else len(weights))
         baseline, independent = alarm.baseline or 0, question.independent_steps()
-        test = SequentialTest(
-            sides=alarm.sides,
-            raises=limits_for(rate / len(alarm.sides), baseline=baseline, independent=independent),
-            # Only a raised alarm can be cleared by mistake: the rate is not shared with others.
-            clears=limits_for(allowed, independent=independent),
-            threshold=alarm.threshold,
-            ends=alarm.clears,
-            baseline=baseline,
-            independent=independent,
-        )
+        test: SequentialTest | ForgedTest
+        if alarm.forged:
+            test = ForgedTest(rate / collection.terms[alarm.question].rounds)
+        else:
+            test = SequentialTest(
+                sides=alarm.sides,
+                raises=limits_for(rate / len(alarm.sides), baseline=baseline, independent=independent),
+                # Only a raised alarm can be cleared by mistake: the rate is not shared with others.
+                clears=limits_for(allowed, independent=independent),
+                threshold=alarm.threshold,
+                ends=alarm.clears,
+                baseline=baseline,
+                independent=independent,
+            )
         labels: list[Json] = list(question.labels() or ())
         fields: list[Json] = list(question.reads())
         meaning: dict[str, Json] = {"labels": labels, "fields": fields, "unit": question.shape().unit}
@@ -169,6 +183,14 @@ class AlarmPlan:
                 allowed = f"a question of every step: {', '.join(streams)}{_near(alarm.question, streams)}"
                 raise InvalidValue("question", alarm.question, allowed)
             question = collection.questions[alarm.question]
+            if alarm.forged:
+                terms, protocol = collection.terms[alarm.question], collection.protocol(alarm.question)
+                asks = Conversation(protocol, rounds=terms.rounds, parts=terms.parts).asks
+                if not any(can_screen(ask.mechanism) for ask in asks):
+                    allowed = "one whose forged reports can be told: by OUE, SUE, THE or basic RAPPOR, or OLH, BLH or "
+                    allowed += "SOLH of up to 128 values; a single report of GRR looks genuine, whatever it says"
+                    raise InvalidValue("question", alarm.question, allowed)
+                return {"": ()}
             if not question.unbiased_steps():
                 raise InvalidValue("question", alarm.question, "one whose steps have unbiased estimates of their own")
             labels = question.labels()
@@ -200,6 +222,8 @@ def _near(name: str, known: Sequence[str]) -> str:
 
 
 def _title(alarm: AlarmDefinition) -> str:
+    if alarm.forged:
+        return f"{alarm.question}: reports look forged"
     terms = [label if weight == 1 else f"{weight:g} {label}" for label, weight in (alarm.weights or {}).items()]
     return ": ".join(filter(None, [alarm.question, " + ".join(terms)]))
 
@@ -224,17 +248,23 @@ def false_alarms_a_day(watches: Sequence[WatchedQuantity], step_seconds: int) ->
 def guarantee_text(watches: Sequence[WatchedQuantity], step_seconds: int) -> str:
     """The guarantee for the watched quantities of one alarm, or of all alarms of a collection."""
     rate = sum(watch.false_alarms for watch in watches)
-    learnt = [watch.test.threshold is None for watch in watches]
+    numbers = [watch for watch in watches if not isinstance(watch.test, ForgedTest)]
+    learnt = [watch.test.threshold is None for watch in numbers]
     null = "nothing ever changes" if all(learnt) else "the truth is always at the threshold"
     if any(learnt) and not all(learnt):
         null = "the truth is always at the threshold, or never changes"
+    if not numbers:
+        null = "whatever the true shares are, while all reports are genuine"
     error = ", with the error of the baseline counted" if any(learnt) else ""
     of = f" of all {len(watches)} watched together" if len(watches) > 1 else ""
-    return f"at most one false alarm in {once_in(step_seconds / rate)} on average{of}, even if {null}{error}"
+    even = "even if " if numbers else ""
+    return f"at most one false alarm in {once_in(step_seconds / rate)} on average{of}, {even}{null}{error}"
 
 
 def delays_text(watch: WatchedQuantity) -> str:
     """How fast jumps of some standard errors of a step are found."""
+    if isinstance(watch.test, ForgedTest):
+        return "forged reports that support too few or too many values, or the same ones together, in their step"
     texts: list[str] = []
     for jump in JUMPS:
         delay = watch.delay(jump)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+from hubbub.alarms.forged import ForgedTest
 from hubbub.alarms.plan import JUMPS, AlarmPlan, WatchedQuantity, delays_text, guarantee_text
 from hubbub.authoring.forecast import DEVICES
 from hubbub.collection.safety import Finding
@@ -54,7 +55,7 @@ def alarm_forecasts(collection: Collection, plan: AlarmPlan) -> list[AlarmForeca
             guarantee=guarantee_text(watches, collection.step_seconds),
             delays=delays_text(watch),
             steps={f"{jump:g}": watch.delay(jump) for jump in JUMPS},
-            errors={n: None if error is None else watch.stderr(error) for n, error in forecasts.items()},
+            errors={n: watch.stderr(error) if error and watch.weights else None for n, error in forecasts.items()},
             unit=question.shape().unit,
         )
         rows.append(row)
@@ -80,6 +81,8 @@ def alarm_findings(collection: Collection, plan: AlarmPlan) -> Iterator[Finding]
     for watches in _by_alarm(collection, plan):
         watch = watches[0]
         where, test = f"alarms.{watch.alarm}", watch.test
+        if isinstance(test, ForgedTest):
+            continue
         low, high = _range(collection, watch)
         if test.threshold is not None and test.sides == ("above",) and test.threshold >= high:
             text = f"what is watched never exceeds {high:g}, so that the alarm is never raised"

@@ -214,11 +214,11 @@ def poisoning(question: Question, forged: float = FORGED) -> Poisoning:
     """
     if isinstance(forged, bool) or not isinstance(forged, int | float) or not 0 < forged < 1:
         raise InvalidValue("forged", forged, "a part of all devices, between 0 and 1")
-    influence, answering = question.influence(), question.answering() / question.setting.groups
+    influence = question.influence()
     answer, unit = question.moved_answer()
     if isinstance(influence, str):
         return Poisoning(forged, forged, None, None, None, answer, unit, influence)
-    part = forged if answering == 1 else forged / (forged + (1 - forged) * answering)
+    part = question.forged_part(forged)
     up, down = influence.shift(part)
     return Poisoning(forged, part, up, down, influence.weight, answer, unit, question.influence_of())
 

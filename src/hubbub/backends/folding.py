@@ -25,6 +25,7 @@ from hubbub.core.reports import Ints, Sketch
 from hubbub.core.spec import Json, canonical, check_fields
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.frequency.oracle import SupportMechanism
+from hubbub.mechanisms.frequency.screen import with_screen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +54,8 @@ class FoldPlan:
         For each question whose supports of candidates are counted instead of a whole sketch, the candidates.
     weight
         A column of integers: each report counts as its weight. Candidates are then all values where none are given.
+    screen
+        Whether whole sketches have a screen of their reports, by which forged ones are told.
     """
 
     specs: Mapping[str, Json] = field(default_factory=dict)
@@ -61,6 +64,7 @@ class FoldPlan:
     last: int | None = None
     candidates: Mapping[str, Sequence[int | str]] = field(default_factory=dict)
     weight: str | None = None
+    screen: bool = False
 
     def to_json(self) -> str:
         """The plan as `fold` takes it; equal plans give equal texts."""
@@ -72,6 +76,7 @@ class FoldPlan:
                 "last": self.last,
                 "candidates": {name: list(values) for name, values in self.candidates.items()},
                 "weight": self.weight,
+                "screen": self.screen,
             }
         )
 
@@ -113,6 +118,8 @@ def read_plan(text: str) -> FoldPlan:
         raise InvalidValue("candidates", candidates, "a list of at least one for each question that is named")
     if not isinstance(weight, str | None):
         raise InvalidValue("weight", weight, "the name of a column, or null")
+    if not isinstance(plan["screen"], bool):
+        raise InvalidValue("screen", plan["screen"], "true or false")
     mechanisms_of(plan["specs"])
     return FoldPlan(
         specs=plan["specs"],
@@ -121,6 +128,7 @@ def read_plan(text: str) -> FoldPlan:
         last=plan["last"],
         candidates=candidates,
         weight=weight,
+        screen=plan["screen"],
     )
 
 
@@ -317,7 +325,8 @@ def divide(batch: ReadBatch, take: Callable[[RowGroup], None]) -> dict[str, Ints
 def _sketch(group: RowGroup, plan: FoldPlan) -> Sketch:
     candidates = _candidates(plan.candidates, plan.weight is not None, group.key, group.mechanism)
     if candidates is None:
-        return LOCAL.fold([group.reports], group.mechanism)
+        sketch = LOCAL.fold([group.reports], group.mechanism)
+        return with_screen(group.mechanism, group.reports, sketch) if plan.screen else sketch
     assert isinstance(group.mechanism, SupportMechanism)
     weights = None if group.weights is None else [group.weights]
     return LOCAL.support([group.reports], group.mechanism, candidates, weights)

@@ -10,6 +10,7 @@ from typer.core import TyperGroup, TyperOption
 
 from hubbub.cli import (
     amplify,
+    attack,
     audit,
     backup,
     changes,
@@ -140,6 +141,7 @@ app.command()(backup.backup)
 app.command()(restore.restore)
 app.command(context_settings=MECHANISM_FIELDS)(audit.audit)
 app.command(context_settings=MECHANISM_FIELDS)(amplify.amplify)
+app.command()(attack.attack)
 app.command()(estimate.estimate)
 app.command()(fold.fold)
 app.command()(top.top)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MOST, _FEW = 20, 5
 _BAR, _NAME = 14, 20
+_RARE = 1e-12
 
 
 def estimate(
@@ -72,6 +73,15 @@ def estimate(
         str | None, typer.Option("--question", help="Of sketches: which question.", show_default="all")
     ] = None,
     step: Annotated[int | None, typer.Option("--step", help="Of sketches: which step.", show_default="all")] = None,
+    forged: Annotated[
+        float | None,
+        typer.Option(
+            "--forged",
+            metavar="PART",
+            help="Of sketches: also intervals that hold even if up to this part of the reports is forged.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """What do these sketches say, or what would a private collection of this column have estimated?
@@ -81,8 +91,11 @@ def estimate(
     """
     if column is None:
         if any(option is not None for option in (epsilon, purpose, consistency, sets, plot, seed)):
-            raise InvalidValue("column", None, "--column NAME: sketches take --question, --step and --json alone")
-        return _from_sketches(file, question, step, as_json=as_json)
+            allowed = "--column NAME: sketches take --question, --step, --forged and --json alone"
+            raise InvalidValue("column", None, allowed)
+        return _from_sketches(file, question, step, forged, as_json=as_json)
+    if forged is not None:
+        raise InvalidValue("forged", forged, "sketches: of a column, no report is forged")
     if epsilon is None:
         raise InvalidValue("epsilon", None, "--epsilon NUMBER, which the reports on the column spend")
     from hubbub.consistency.guide import consistent_rows, method_named
@@ -169,8 +182,9 @@ def _set_table(result: ColumnResult, sets: dict[str, list[float]], method: str, 
     return table
 
 
-def _from_sketches(file: Path, question: str | None, step: int | None, *, as_json: bool) -> None:
-    """Print what is estimated from each sketch of a file."""
+def _from_sketches(file: Path, question: str | None, step: int | None, forged: float | None, *, as_json: bool) -> None:
+    """Print what is estimated from each sketch of a file, and whether its reports look forged."""
+    from hubbub.alarms.forged import suspicion
     from hubbub.backends.folding import Folded
 
     folded = Folded.from_bytes(file.read_bytes())
@@ -185,15 +199,31 @@ def _from_sketches(file: Path, question: str | None, step: int | None, *, as_jso
             estimate = folded.estimate(key)
         places = [int(place) for place in estimate.top(len(estimate))]
         values = output.found_rows(estimate.names(), estimate, None, possible=estimate.kind == "share")
+        influence = None if forged is None else mechanism.influence()
+        if forged is not None and influence is not None:
+            low, high = influence.honest(estimate, forged)
+            if estimate.kind == "share":
+                low, high = low.clip(0.0, 1.0), high.clip(0.0, 1.0)
+            for place, row in enumerate(values):
+                row |= {"forged_low": float(low[place]), "forged_high": float(high[place])}
+        found = suspicion(mechanism, folded.sketches[key]) if folded.candidates_of(key) is None else None
+        looks = None if found is None else found._asdict()
         answer: dict[str, object] = {**key._asdict(), "mechanism": type(mechanism).__name__}
         answer |= {"epsilon": mechanism.epsilon, "n": estimate.n, "bias": estimate.bias, "kind": estimate.kind}
-        answers.append({**answer, "rows": [values[place] for place in places]})
+        answers.append({**answer, "forged": forged, "looks": looks, "rows": [values[place] for place in places]})
         if not as_json:
             ask = f"{key.question}, step {key.step}" + (f", run {key.run}" if key.run else "")
             ask += f", round {key.round}, part {key.part}" if (key.round, key.part) != (1, 0) else ""
             title = f"{ask}: {estimate.n:,} reports through {type(mechanism).__name__}, epsilon {mechanism.epsilon:g}"
             shown = [values[place] for place in places[: _MOST if len(keys) == 1 else _FEW]]
             output.page().print(output.found_table(shown, "value", title, shares=estimate.kind == "share"))
+            if forged is not None and influence is None:
+                output.say("how far forged reports can move these is not known")
+            if found is not None:
+                chance = f"{found.p_value:.2g}" if found.p_value >= _RARE else f"less than {_RARE:g}"
+                output.page().print(
+                    f"\nGenuine reports look as odd as these with a chance of {chance}: {found.oddity}."
+                )
     if as_json:
         output.emit({"sketches": answers, "left_out": folded.left_out})
     elif folded.left_out:

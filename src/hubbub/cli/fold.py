@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,6 +57,9 @@ def fold(
             show_default="those that the files name",
         ),
     ] = None,
+    screen: Annotated[
+        bool, typer.Option("--screen", help="Also count what tells forged reports: `hubbub estimate` then tests them.")
+    ] = False,
     cores: Annotated[
         int | None, typer.Option("--cores", min=1, help="How many cores to use.", show_default="all")
     ] = None,
@@ -71,7 +75,7 @@ def fold(
     """
     from hubbub.backends.file_fold import check_files, fold_files
 
-    plan = _plan(question or [], steps, candidates or [], weight, specs)
+    plan = replace(_plan(question or [], steps, candidates or [], weight, specs), screen=screen)
     if check:
         with output.progress("fold") as follow:
             checks = check_files(files, plan, progress=follow)

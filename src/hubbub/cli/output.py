@@ -196,12 +196,14 @@ def found_table(rows: Sequence[Mapping[str, Any]], heading: str, title: str, *, 
     """Values that were found, with shares or other quantities: those that may be 0 are dim."""
     number = percent if shares else "{:.6g}".format
     known = ["truth"] if rows and "truth" in rows[0] else []
-    table = plain_table(heading, *known, "estimate", "95% interval", title=f"{escape(title)}\n")
+    forged = ["with forged reports"] if rows and "forged_low" in rows[0] else []
+    table = plain_table(heading, *known, "estimate", "95% interval", *forged, title=f"{escape(title)}\n")
     for row in rows:
         numbers = [number(row[key]) for key in (*known, "estimate")]
         style = "dim" if row["low"] <= 0 and (shares or row["high"] >= 0) else None
         interval = f"{number(row['low'])} to {number(row['high'])}"
-        table.add_row(escape(shorten(row["value"], 40)), *numbers, interval, style=style)
+        wider = [f"{number(row['forged_low'])} to {number(row['forged_high'])}"] if forged else []
+        table.add_row(escape(shorten(row["value"], 40)), *numbers, interval, *wider, style=style)
     return table
 
 

@@ -3,8 +3,9 @@
 A spec names its function (`hash`). "product32" takes a 64-bit seed (two 32-bit words s1, s2) and a value of up to 64
 bits. It is made of 32-bit operations that a browser computes alike (`Math.imul`): (s1 + w1) (s2 + w2), the low 32
 bits, where the words w1 and w2 depend on the value alone and are all different for different values. Over random seeds,
-two values fall together in one of g buckets with probability 1/g, as local hashing needs, and any three as independent
-ones would, as sums of estimates need. Proof: for h and h', the hashes of two values whose words differ by d1 and d2,
+two values fall together in one of g buckets with probability 1/g, as local hashing needs, and three as independent
+ones would, as sums of estimates need, but for a few triples (`independent_pairs`; of values below 256, those of 0, 5
+and 10 alone). Proof: for h and h', the hashes of two values whose words differ by d1 and d2,
 the character exp(2 pi i (r h + r' h')/2^32) has a mean of at most gcd(r + r', 2^32)/2^32 where r + r' is not 0; and
 where it is, 0, unless r d1 and r d2 are both divisible by 2^32. No two values below 2^32 agree in the last 16 bits of
 both words, so that such r are multiples of 2^17, which no bucket feels: there are at most 2^16. The rest is measured.

@@ -245,7 +245,8 @@ LARGEST = (1 << 63) - 1
 class Sketch:
     """The number of reports, int64 counts over them, and how many of the reports are fakes of shufflers.
 
-    `a + b` merges two sketches of one spec: in any order, on any machine, the bytes are the same.
+    `a + b` merges two sketches of one spec: in any order, on any machine, the bytes are the same. A sketch may also
+    have the `screen` of its reports (`hubbub.mechanisms.frequency.screen`); a sum has one if all of its parts do.
 
     Example:
         >>> import numpy as np
@@ -256,9 +257,9 @@ class Sketch:
         True
     """
 
-    __slots__ = ("counts", "fakes", "n", "spec_id")
+    __slots__ = ("counts", "fakes", "n", "screen", "spec_id")
 
-    def __init__(self, spec_id: str, n: int, counts: Array, fakes: int = 0) -> None:
+    def __init__(self, spec_id: str, n: int, counts: Array, fakes: int = 0, screen: Ints | None = None) -> None:
         counts = np.asarray(counts)
         if not 0 <= n <= LARGEST:
             raise InvalidValue("n", n, "a count from 0 to 2^63-1")
@@ -271,6 +272,10 @@ class Sketch:
         self.fakes = int(fakes)
         self.counts: Ints = counts.view()
         self.counts.flags.writeable = False
+        self.screen: Ints | None = None
+        if screen is not None and n:
+            self.screen = np.asarray(screen, dtype=np.int64).view()
+            self.screen.flags.writeable = False
 
     def __add__(self, other: Sketch) -> Sketch:
         if not isinstance(other, Sketch):
@@ -283,13 +288,20 @@ class Sketch:
         # Two's complement: a sum overflowed where both terms have one sign and the total the other.
         if np.any(((self.counts ^ total) & (other.counts ^ total)) < 0):
             raise InvalidValue("counts", "a sum past 2^63", "totals that fit 64 bits; nothing was merged")
-        return Sketch(self.spec_id, self.n + other.n, total, self.fakes + other.fakes)
+        return Sketch(self.spec_id, self.n + other.n, total, self.fakes + other.fakes, self._joint_screen(other))
+
+    def _joint_screen(self, other: Sketch) -> Ints | None:
+        if not self.n or not other.n:
+            return self.screen if self.n else other.screen
+        if self.screen is None or other.screen is None or self.screen.shape != other.screen.shape:
+            return None
+        return np.asarray(self.screen + other.screen)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sketch):
             return NotImplemented
         same = (self.spec_id, self.n, self.fakes) == (other.spec_id, other.n, other.fakes)
-        return same and np.array_equal(self.counts, other.counts)
+        return same and np.array_equal(self.counts, other.counts) and _same_screens(self.screen, other.screen)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -305,7 +317,7 @@ class Sketch:
 
     def with_fakes(self, fakes: int) -> Sketch:
         """The same sketch, with a number of its reports known to be fakes."""
-        return Sketch(self.spec_id, self.n, self.counts, fakes)
+        return Sketch(self.spec_id, self.n, self.counts, fakes, self.screen)
 
     def __repr__(self) -> str:
         return f"Sketch(n={self.n}, counts{list(self.counts.shape)}, spec_id={self.spec_id[:8]}...)"
@@ -315,6 +327,8 @@ class Sketch:
         columns = [Column.of("counts", "counts", self.counts)]
         if self.fakes:
             columns.append(Column.of("counts", "fakes", np.array([self.fakes], dtype=np.int64)))
+        if self.screen is not None:
+            columns.append(Column.of("counts", "screen", self.screen))
         return pack_columns("sketch", self.spec_id, self.n, columns)
 
     @staticmethod
@@ -329,11 +343,23 @@ class Sketch:
         """
         spec_id, n, columns = unpack_columns("sketch", data)
         layout = [(column.part, column.name, column.type) for column in columns]
-        if layout != [("counts", name, "i8") for name in ("counts", "fakes")[: len(columns)]]:
-            raise DecodeError("columns", [column.name for column in columns], "one int64 column of counts")
-        fakes = columns[1].array() if columns[1:] else np.zeros(1, dtype=np.int64)
-        if fakes.shape != (1,) or not bool(fakes[0]) == bool(columns[1:]) or not 0 <= int(fakes[0]) <= n:
+        names = [column.name for column in columns]
+        expected = ["counts", *(name for name in ("fakes", "screen") if name in names[1:])]
+        if layout != [("counts", name, "i8") for name in expected]:
+            raise DecodeError("columns", names, "one int64 column of counts")
+        given = {column.name: column.array() for column in columns}
+        fakes = given.get("fakes", np.zeros(1, dtype=np.int64))
+        if fakes.shape != (1,) or not bool(fakes[0]) == ("fakes" in given) or not 0 <= int(fakes[0]) <= n:
             raise DecodeError("fakes", fakes.tolist()[:4], "one count from 1 to n, or no column")
         if n > LARGEST:
             raise DecodeError("n", n, "a count from 0 to 2^63-1")
-        return Sketch(spec_id, n, columns[0].array(), int(fakes[0]))
+        screen = given.get("screen")
+        if screen is not None and (screen.ndim != 1 or not n or screen.min(initial=0) < 0 or screen.max(initial=0) > n):
+            raise DecodeError("screen", screen.shape, "a row of counts from 0 to n")
+        return Sketch(spec_id, n, given["counts"], int(fakes[0]), screen)
+
+
+def _same_screens(first: Ints | None, second: Ints | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return np.array_equal(first, second)

@@ -43,7 +43,8 @@ class AlarmHistory:
         thresholds = {
             watched.threshold
             for definition, watched in self._watched
-            if watched.threshold is not None and (watched.category == category or _only(definition, category))
+            if watched.threshold is not None and not definition.get("forged")
+            if watched.category == category or _only(definition, category)
         }
         return tuple(sorted(thresholds))
 
@@ -120,7 +121,7 @@ def alarm_section(collection: Collection, answer: AlarmsBody, question: str | No
 
 
 def _raised(collection: Collection, watched: WatchedBody, definition: Definition) -> Html:
-    scale = _scale(collection, watched)
+    scale = _scale(collection, watched, definition)
     baseline = "" if watched.threshold is not None else "its baseline, "
     link = el("a", el("bdi", watched.title), href=path_to("results", collection.name, watched.question))
     since = watched.since
@@ -136,7 +137,7 @@ def _card(collection: Collection, alarm: AlarmBody) -> Html:
     watched = alarm.watched
     raised = [quantity for quantity in watched if quantity.state == "raised"]
     first = raised[0] if raised else watched[0]
-    scale, state = _scale(collection, first), _STATES[first.state]
+    scale, state = _scale(collection, first, alarm.definition), _STATES[first.state]
     several = f", {count(len(raised))} of {count(len(watched))} watched" if len(watched) > 1 else ""
     shown = [quantity for quantity in raised or watched if quantity.value is not None][:_MOST_WATCHED]
     values: list[Child] = [
@@ -172,7 +173,7 @@ def _events(collection: Collection, events: list[AlarmEvent], definitions: Mappi
             numbered(step_time(collection, event.step), event.step),
             el("b" if event.state == "raised" else "span", event.state),
             el("bdi", event.title),
-            _estimate(_scale(collection, event), event, definitions[event.alarm]),
+            _estimate(_scale(collection, event, definitions[event.alarm]), event, definitions[event.alarm]),
             step_time(collection, event.since),
         )
         for event in events
@@ -180,10 +181,12 @@ def _events(collection: Collection, events: list[AlarmEvent], definitions: Mappi
     return table("Latest events", ["Step", "Event", "Alarm", "That step alone", "Likely since"], rows)
 
 
-def _estimate(scale: Scale, watched: WatchedBody | AlarmEvent, definition: Definition) -> str:
+def _estimate(scale: Scale | None, watched: WatchedBody | AlarmEvent, definition: Definition) -> str:
     """A step's own estimate and interval, cut to what is possible; the API has them uncut."""
     if watched.value is None or watched.low is None or watched.high is None:
         return "nothing"
+    if scale is None:
+        return f"{_chance(watched.value)}, if all reports were genuine"
     numbers = [watched.value, watched.low, watched.high]
     if scale.kind == "share":
         weights = (definition.get("weights") or {"": 1.0}).values()
@@ -194,16 +197,27 @@ def _estimate(scale: Scale, watched: WatchedBody | AlarmEvent, definition: Defin
 
 
 def _rule(definition: Definition) -> str:
+    if definition.get("forged"):
+        return "Raised below a chance of"
     named = [name for name in ("above", "below") if definition.get(name) is not None]
     return f"Raised {named[0]}" if named else "Raised on a change from"
 
 
-def _bound(scale: Scale, watched: WatchedBody) -> str | None:
+def _bound(scale: Scale | None, watched: WatchedBody) -> str | None:
     bound = watched.threshold if watched.threshold is not None else watched.baseline
-    return None if bound is None else scale.text(bound)
+    if bound is not None and scale is None:
+        return _chance(bound)
+    return None if bound is None or scale is None else scale.text(bound)
 
 
-def _scale(collection: Collection, watched: WatchedBody | AlarmEvent) -> Scale:
+def _chance(chance: float) -> str:
+    return f"{chance:.2g}" if chance >= 1e-12 else "less than 1e-12"
+
+
+def _scale(collection: Collection, watched: WatchedBody | AlarmEvent, definition: Definition) -> Scale | None:
+    """The scale of the watched numbers; None where reports are watched, and the numbers are chances."""
+    if definition.get("forged"):
+        return None
     shape = collection.questions[watched.question].shape()
     reaches = [watched.high - watched.value] if watched.value is not None and watched.high is not None else []
     return Scale.of("share" if shape.unit == "share" else "mean", reaches=reaches)

@@ -221,6 +221,44 @@ def consistency_note(estimate: EstimateBody) -> Html | None:
     )
 
 
+_MOST_FORGED = 20
+
+
+def forged_table(answer: ReleaseBody, unit: str) -> Html | None:
+    """The intervals next to those that hold even if a part of the devices is forged; None where nothing is known."""
+    told = next((each for each in (answer, *answer.estimates.values()) if not isinstance(each.forged, UnsetType)), None)
+    if told is None or isinstance(told.forged, UnsetType) or told.forged.low is None or told.forged.high is None:
+        return None
+    share = told.kind == "share"
+    values = [value.possible(0.0, 1.0) if share else value for value in values_of(told)]
+    ends = zip(told.forged.low, told.forged.high, strict=True)
+    wider = [value._replace(low=low, high=high) for value, (low, high) in zip(values, ends, strict=True)]
+    wider = [value.possible(0.0, 1.0) if share else value for value in wider]
+    scale = scale_of(told.kind, wider)
+    rows = [
+        (_name(plain), _between(scale, plain), _between(scale, wide))
+        for plain, wide in sorted(zip(values, wider, strict=True), key=lambda pair: -(pair[0].value or 0.0))
+    ]
+    part = f"{100 * told.forged.devices:g}% of the devices are forged"
+    note = f"The last column holds the truth as often as the intervals if at most {part}, whatever they send."
+    return el(
+        "details",
+        el("summary", f"What if {part}?"),
+        table(
+            "Intervals, and with forged devices",
+            [unit, "#95% interval", "#At most that many forged"],
+            rows[:_MOST_FORGED],
+        ),
+        el("p", note, class_="note"),
+    )
+
+
+def _between(scale: Scale, value: Value) -> str:
+    if value.low is None or value.high is None:
+        return "unknown"
+    return f"{scale.text(value.low)} to {scale.text(value.high)}"
+
+
 def bias_text(answer: ReleaseBody) -> str:
     """What the bias of a release is, in words."""
     if answer.bias != "consistent" and not isinstance(answer.centre, UnsetType):

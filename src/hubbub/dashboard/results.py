@@ -12,6 +12,7 @@ from hubbub.dashboard.answers import (
     bias_text,
     chosen_code,
     consistency_note,
+    forged_table,
     headline,
     latest,
     mean_figure,
@@ -114,6 +115,7 @@ def question_page(
         else marginals_figure(collection, latest(answers), fields)
         if form == "marginals"
         else _values(collection, name, latest(answers), most=MOST_ROWS, chosen=code, pair=pair, version=version),
+        _forged(latest(answers)),
         _range(reader, collection, name, steps),
     )
     api = ("v1", "collections", collection.name, "questions", name, "releases")
@@ -131,6 +133,10 @@ def question_page(
         None if ranks else at_a_glance(collection, name, answers, code, _link(collection, name, version)),
         None if ended else alarm_section(collection, alarms, name),
     )
+
+
+def _forged(answer: ReleaseBody | None) -> Html | None:
+    return None if answer is None else forged_table(answer, "Value")
 
 
 def _range(reader: Reader, collection: Collection, name: str, asked: AskedRange) -> Html | None:

@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from hubbub.collection.safety import Finding
@@ -20,6 +21,7 @@ from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.plugins import Registry, guard
+from hubbub.core.reports import Floats
 from hubbub.core.spec import Json
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
@@ -198,6 +200,32 @@ class Question(ABC):
     def consistent(self, name: str, estimate: Estimate) -> tuple[str, Estimate] | None:
         """A released estimate made consistent, with the name of the method; None where only the raw one is told."""
         return None
+
+    def forged_part(self, forged: float) -> float:
+        """The part of the reports of one answer that is forged, if that part of all devices is."""
+        answering = self.answering() / self.setting.groups
+        return forged if answering == 1 else forged / (forged + (1 - forged) * answering)
+
+    def bounded(self, name: str) -> bool:
+        """Whether `influence` is about the estimate of this name, which is not smoothed, in a release."""
+        return False
+
+    def honest(self, name: str, estimate: Estimate, forged: float, level: float) -> tuple[Floats, Floats] | None:
+        """Intervals that hold even if up to that part of all devices is forged; None where nothing is known."""
+        if not self.bounded(name) or estimate.centre is not None or estimate.kind != self._kind_of_forged:
+            return None
+        influence = self._stated_influence
+        if not isinstance(influence, Influence):
+            return None
+        return influence.honest(estimate, self.forged_part(forged), level)
+
+    @cached_property
+    def _stated_influence(self) -> Influence | str:
+        return self.influence()
+
+    @property
+    def _kind_of_forged(self) -> str:
+        return "share" if self.moved_answer()[1] == "share" else "quantity"
 
     def told_by(self, consistency: str) -> Self:
         """The same question, told by another method of `hubbub.consistency`."""

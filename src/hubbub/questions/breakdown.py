@@ -205,6 +205,9 @@ class BreakdownQuestion(StatisticQuestion):
         bounds = [influence for influence in influences if isinstance(influence, Influence)]
         return max(bounds, key=lambda influence: influence.weight) if len(bounds) == len(influences) else influences[0]
 
+    def bounded(self, name: str) -> bool:
+        return False  # numbers by group are ratios
+
     def influence_of(self) -> str:
         return "in every step; a number within a group that has the share s of all devices moves 1/s times as far"
 

@@ -8,7 +8,7 @@ from hubbub.core.domain import Numeric
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.planning.predict import FORGED, part_text
-from hubbub.protocols.statistic import SPREAD_ARITHMETIC, Spread
+from hubbub.protocols.statistic import MEAN, SPREAD_ARITHMETIC, Spread
 from hubbub.questions.base import Example
 from hubbub.questions.shape import Shape
 from hubbub.questions.statistic import StatisticQuestion
@@ -72,6 +72,9 @@ class DistributionQuestion(StatisticQuestion):
 
     def influence(self) -> Influence | str:
         return self.statistic().mechanism(units_of(self.epsilon)).influence()
+
+    def bounded(self, name: str) -> bool:
+        return name == MEAN
 
     def moved_answer(self) -> tuple[str, str]:
         return f"the mean of {self.field}", self.field

@@ -17,7 +17,7 @@ from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.memoised import Memoised
 from hubbub.mechanisms.stateful import Stateful
-from hubbub.protocols.driver import Protocol
+from hubbub.protocols.driver import MAIN, OWN, Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 from hubbub.questions.base import Question, shares_shape
@@ -129,6 +129,9 @@ class StatisticQuestion(Question):
 
     def influence(self) -> Influence | str:
         return self._influence(self.mechanism_for())
+
+    def bounded(self, name: str) -> bool:
+        return name in (MAIN, OWN)
 
     def _influence(self, mechanism: ReportFormat) -> Influence | str:
         influence = mechanism.influence()

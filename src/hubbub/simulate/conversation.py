@@ -18,7 +18,7 @@ from hubbub.protocols.window import Statistic, window_stream
 from hubbub.questions.collection import Collection
 from hubbub.random.source import Random
 from hubbub.simulate.devices import Stream
-from hubbub.simulate.fleet import Fleet, Present, Traffic
+from hubbub.simulate.fleet import Fleet, Present, Traffic, Wire
 from hubbub.simulate.ledgers import Ledgers, StudyPayments
 
 
@@ -159,6 +159,7 @@ def run_question(
     first: int = 0,
     present: Present | None = None,
     ledgers: Ledgers | None = None,
+    wire: Wire | None = None,
     transcript: list[tuple[Message, Reply]] | None = None,
 ) -> Iterator[Release]:
     """Ask a fleet a question of a collection, and yield its releases.
@@ -176,17 +177,18 @@ def run_question(
         Which devices are present at a step of the stream; all of them unless given.
     ledgers
         The devices' ledgers; those of all signed promises unless given.
+    wire
+        What arrives of the reports to an ask: see `Fleet`.
     transcript
         Where every message of the protocol is added, with the reply to it.
     """
     terms, study = collection.terms[name], None
-    promises = [*collection.promises, *(promise for other in collection.terms.values() for promise in other.promises)]
-    ledgers = Ledgers(stream.n, promises) if ledgers is None else ledgers
+    ledgers = signed_ledgers(collection, stream.n) if ledgers is None else ledgers
     transcript = [] if transcript is None else transcript
     if terms.study is not None:
         ends = int(collection.round_times(name, 0, 0, terms.rounds)[1]) - 1
         study = StudyPayments(ledgers, limit=terms.limit, ends=ends)
-    fleet = Fleet(stream, rng, ledgers=ledgers, first=first, present=present, group=terms.group, study=study)
+    fleet = Fleet(stream, rng, ledgers=ledgers, first=first, present=present, group=terms.group, study=study, wire=wire)
     conversation = Conversation(collection.protocol(name, first=first), rounds=terms.rounds, parts=terms.parts)
     done = 0
     while (steps is None or done < steps) and (message := conversation.listen()) is not None:
@@ -206,6 +208,12 @@ def run_question(
             sketches = [fleet.answer(ask, now=now, account=terms.account, question=name) for ask in asks]
             transcript.append((message, sketches if isinstance(message, list) else sketches[0]))
             conversation.reply_all(sketches)
+
+
+def signed_ledgers(collection: Collection, n: int) -> Ledgers:
+    """The ledgers of n devices that keep all promises of a collection and of its questions."""
+    of_questions = (promise for terms in collection.terms.values() for promise in terms.promises)
+    return Ledgers(n, [*collection.promises, *of_questions])
 
 
 def _check_admitted(collection: Collection, name: str, asks: tuple[Ask, ...], round: int) -> None:

@@ -23,6 +23,9 @@ CHUNK = 1 << 17
 Present = Callable[[int], Bools]
 """Whether each of the devices is present at a step."""
 
+Wire = Callable[[Ask, Iterator[Reports]], Iterator[Reports]]
+"""What arrives of the reports to an ask: an adversary may add some, leave some out, or change them."""
+
 
 @dataclass
 class Traffic:
@@ -70,6 +73,8 @@ class Fleet:
     enrol_apart
         Whether devices that have nothing to report yet enrol with a report of their own. Where reports are shuffled
         they do not: it would be in a batch of few.
+    wire
+        What arrives of the reports to an ask; all of them, and no others, unless given.
     """
 
     def __init__(
@@ -83,23 +88,28 @@ class Fleet:
         group: Group = ALL_DEVICES,
         study: StudyPayments | None = None,
         enrol_apart: bool = True,
+        wire: Wire | None = None,
     ) -> None:
         self.stream, self.rng, self.ledgers = stream, rng, ledgers
         self.places: NDArray[np.uint32] = np.sort(rng.uint32(stream.n))
         self.traffic = Traffic()
         self._first, self._present, self._study, self._enrol_apart = first, present, study, enrol_apart
-        self._members = self.in_group(group)
+        self._members, self._wire = self.in_group(group), wire
         self._kept_reports: dict[str, list[Reports]] = {}
         self._states: dict[tuple[str, str, int], tuple[str, States, Bools]] = {}
 
     def answer(self, ask: Ask, *, now: int | None = None, account: str = ACCOUNT, question: str = ACCOUNT) -> Sketch:
         """The sketch of the reports of all devices on the arc; parameters as of `reports`."""
         sketch, batches = ask.mechanism.empty(), []
-        for devices in self.on_arc(ask.cohort):
-            for reports in self.reports(ask, devices, now=now, account=account, question=question):
-                sketch = sketch + ask.mechanism.accumulate(reports)
-                if ask.kept:
-                    batches.append(reports)
+        sent = (
+            reports
+            for devices in self.on_arc(ask.cohort)
+            for reports in self.reports(ask, devices, now=now, account=account, question=question)
+        )
+        for reports in sent if self._wire is None else self._wire(ask, sent):
+            sketch = sketch + ask.mechanism.accumulate(reports)
+            if ask.kept:
+                batches.append(reports)
         if ask.kept:
             self._kept_reports[ask.ask_id] = batches
         self.traffic.count(ask, sketch.n)

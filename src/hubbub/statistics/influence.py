@@ -3,7 +3,11 @@
 from fractions import Fraction
 from typing import NamedTuple
 
+import numpy as np
+
 from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Floats
 
 
 class Shift(NamedTuple):
@@ -51,6 +55,40 @@ class Influence(NamedTuple):
         up, down = part * (self.most - below), part * (above - self.least)
         return Shift(up=float(max(up, Fraction(0))), down=float(max(down, Fraction(0))))
 
+    def lost(self, part: float | Fraction) -> Shift:
+        """How far the answer moves at most if an adversary chooses that part of all reports, and drops them."""
+        part = _checked(part)
+        up, down = self.high - self.least, self.most - self.low
+        return Shift(up=float(part / (1 - part) * up), down=float(part / (1 - part) * down))
+
+    def honest(self, estimate: Estimate, part: float | Fraction, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Intervals that cover the truth with probability `level` even if up to `part` of all reports are forged.
+
+        If the estimate from all reports is B, that from the honest ones alone is (B - part a)/(1 - part), for some a
+        between `least` and `most`: the ends take the two, and the noise that the fewer honest reports have there.
+
+        Example:
+            >>> import hubbub as hb
+            >>> oracle = hb.OUE(epsilon=1.0, domain=8)
+            >>> reports = oracle.randomize([3] * 4000 + [5] * 6000, hb.Random(seed=1))
+            >>> estimate = oracle.estimate(oracle.accumulate(reports))
+            >>> [float(end[3].round(2)) for end in estimate.interval()]
+            [0.35, 0.44]
+            >>> [float(end[3].round(2)) for end in oracle.influence().honest(estimate, 0.01)]
+            [0.33, 0.46]
+        """
+        part = float(_checked(part))
+        low, high = estimate.interval(level)
+        below, above = (
+            (end - part * float(number)) / (1 - part) for end, number in ((low, self.most), (high, self.least))
+        )
+        if estimate.noise is None:
+            return below, above
+        noise = [np.maximum(estimate.noise.variance(share), 0.0) for share in (estimate.value, below, above)]
+        grown = np.sqrt(np.maximum.reduce(noise) / np.maximum(noise[0], np.finfo(float).tiny))
+        more = (np.clip(grown, 1.0, 10.0) - 1) / (1 - part)
+        return below - more * (estimate.value - low), above + more * (high - estimate.value)
+
     @property
     def weight(self) -> float:
         """How many honest people one forged report counts for at most; 1 is a person who lies about the value only."""
@@ -62,3 +100,9 @@ def forged_part(forged: int, n: int) -> Fraction:
     for name, value, least in (("forged", forged, 0), ("n", n, 1)):
         check_integer(name, value, least)
     return Fraction(forged, n + forged)
+
+
+def _checked(part: float | Fraction) -> Fraction:
+    if isinstance(part, bool) or not 0 <= part < 1:
+        raise InvalidValue("part", part, "a part of all reports, from 0 to below 1")
+    return Fraction(part)

@@ -12,11 +12,14 @@ import msgspec
 import numpy as np
 from msgspec import structs
 
+from hubbub.alarms.forged import ForgedTest, round_suspicion
 from hubbub.alarms.limits import stderr_at
 from hubbub.alarms.plan import AlarmPlan, WatchedQuantity, delays_text, false_alarms_a_day, guarantee_text
-from hubbub.alarms.sequential import Verdict, WatchState
+from hubbub.alarms.sequential import SequentialTest, Verdict, WatchState
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Sketch
 from hubbub.core.spec import Json
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.protocols.driver import Release
 from hubbub.questions.collection import Collection, Schedule
 from hubbub.service.base.api import ApiBody, Positive, WebhookBody, encode
@@ -37,7 +40,7 @@ class AlarmEvent(ApiBody):
         The names of the collection, of the alarm, of the watched category (empty where the alarm watches one quantity
         only) and of the question.
     title
-        What is watched, in words.
+        What is watched, in words; of reports that look forged, also what is odd about them.
     state
         "raised" or "cleared".
     direction
@@ -48,6 +51,7 @@ class AlarmEvent(ApiBody):
         The step in which the change is thought to have begun: at or before `step`.
     value, low, high
         The step's own unbiased estimate of the quantity, and its 95% interval, neither of them cut to what is possible.
+        Of reports that look forged, all three are the chance that genuine ones look so.
     threshold
         The number given as `above` or `below`; None for an alarm on a change from a baseline.
     baseline
@@ -200,39 +204,70 @@ class Alarms:
             log_error("alarms failed", error, **place)
 
     def _judge_release(self, collection: Collection, question: str, release: Release, changes: StoreChanges) -> None:
-        watches = self._watches.get(collection.name, {}).get(question)
+        every = self._watches.get(collection.name, {}).get(question, [])
+        watches = [(watch, watch.test) for watch in every if isinstance(watch.test, SequentialTest)]
         own = release.own
         if not watches or own is None or own.n < collection.minimum_batch:
             return
-        weights = np.array([watch.weights for watch in watches])
+        weights = np.array([watch.weights for watch, _ in watches])
         if weights.shape[1] != len(own) or (own.bias != "none" and release.lost is None):
             return
         sums = own.linear(weights)
         # Missing reports of a standing stream bias its estimates: the bias counts as if it were standard error.
         bias = np.abs(weights @ np.array(release.lost.bias)) if release.lost is not None else np.zeros(len(weights))
-        for row, watch in enumerate(watches):
-            expected = watch.test.expects(self._states[collection.name, watch.key])
+        for row, (watch, test) in enumerate(watches):
+            state = self._states[collection.name, watch.key]
+            expected = test.expects(state)
             at_null = 0.0 if expected is None else stderr_at(own, weights[row], expected)
             value, stderr = float(sums.value[row]), max(float(sums.stderr[row]), at_null) + float(bias[row])
             if math.isfinite(value) and 0 < stderr < math.inf:
-                self._judge_watch(collection, watch, release.step, value, stderr, changes)
+                self._follow(collection, watch, *test.update(state, release.step, value, stderr), changes)
 
-    def _judge_watch(
+    def judge_reports(
+        self,
+        collection: Collection,
+        question: str,
+        step: int,
+        answered: Sequence[tuple[ReportFormat, Sketch]],
+        changes: StoreChanges,
+    ) -> None:
+        """Judge whether the reports to a round, which is over, look forged. Too few reports change nothing.
+
+        An error here is logged, and stops neither the round nor the collector.
+        """
+        try:
+            for watch in self._watches.get(collection.name, {}).get(question, []):
+                if isinstance(watch.test, ForgedTest):
+                    enough = [part for part in answered if part[1].people >= collection.minimum_batch]
+                    found = round_suspicion(enough)
+                    if found is not None:
+                        state = self._states[collection.name, watch.key]
+                        state, verdict = watch.test.update(state, step, found.p_value)
+                        self._follow(collection, watch, state, verdict, changes, found.oddity)
+        except Exception as error:
+            log_error("alarms failed", error, collection=collection.name, question=question, step=step)
+
+    def screened(self, collection: str, question: str) -> bool:
+        """Whether an alarm watches the looks of a question's reports, so that sketches need a screen."""
+        watches = self._watches.get(collection, {}).get(question, [])
+        return any(isinstance(watch.test, ForgedTest) for watch in watches)
+
+    def _follow(
         self,
         collection: Collection,
         watch: WatchedQuantity,
-        step: int,
-        value: float,
-        stderr: float,
+        state: WatchState,
+        verdict: Verdict | None,
         changes: StoreChanges,
+        detail: str = "",
     ) -> None:
-        name = collection.name
-        state, verdict = watch.test.update(self._states[name, watch.key], step, value, stderr)
         if verdict is not None:
             event = self._event(collection, watch, state, verdict)
+            if detail and verdict.state == "raised":
+                event = structs.replace(event, title=f"{event.title}: {detail}")
             self._add_event(event, changes)
             state = replace(state, event=event.number)
-        self._set_state(name, watch, state, changes)
+        self._set_state(collection.name, watch, state, changes)
 
     def _event(self, collection: Collection, watch: WatchedQuantity, state: WatchState, verdict: Verdict) -> AlarmEvent:
         assert state.step is not None
@@ -253,7 +288,7 @@ class Alarms:
             value=state.value,
             low=state.value - _Z * state.stderr,
             high=state.value + _Z * state.stderr,
-            threshold=watch.test.threshold,
+            threshold=watch.threshold,
             baseline=state.baseline,
         )
 
@@ -321,7 +356,7 @@ def _status(watch: WatchedQuantity, state: WatchState) -> WatchedBody:
         value=value,
         low=None if value is None or reach is None else value - reach,
         high=None if value is None or reach is None else value + reach,
-        threshold=watch.test.threshold,
+        threshold=watch.threshold,
         baseline=state.baseline,
         clears=state.clears,
     )

@@ -144,13 +144,26 @@ class ConsistentBody(ApiBody):
     high: Numbers
 
 
+class ForgedBody(ApiBody):
+    """Intervals that hold the truth as often as the others even if up to a part of all devices is forged.
+
+    `devices` is that part, and `reports` the part of the reports that they send: more where honest devices take turns.
+    """
+
+    devices: float
+    reports: float
+    low: Numbers
+    high: Numbers
+
+
 class EstimateBody(ApiBody, kw_only=True):
     """An estimate with intervals. Unknown numbers are null.
 
     `centre`, for values smoothed over time or found by a search: the unbiased estimate that the intervals are around.
     `cut`: what that estimate had to exceed for a value to be released. `ratio`: only for numbers by group. `noise`:
     variances and covariances of shares (of `centre`, where that is given), where they depend on the shares alone.
-    `consistent`: where the question has a `consistency`, or the request names one.
+    `consistent`: where the question has a `consistency`, or the request names one. `forged`: where it is known how far
+    forged reports can move the numbers.
     """
 
     n: int
@@ -168,6 +181,7 @@ class EstimateBody(ApiBody, kw_only=True):
     ratio: RatioParts | UnsetType = UNSET
     noise: NoiseParts | UnsetType = UNSET
     consistent: ConsistentBody | UnsetType = UNSET
+    forged: ForgedBody | UnsetType = UNSET
 
 
 class ReleaseBody(EstimateBody, kw_only=True):

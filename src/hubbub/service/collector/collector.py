@@ -146,6 +146,7 @@ class Collector:
 
     def _lead(self, board: Board) -> None:
         """Resume what is stored, and drive the rounds from now on."""
+        board.screened = self.alarms.screened
         first = StoreChanges(collections=self._added)
         self.alarms.clear_removed(first)
         self._rounds = Rounds(
@@ -156,6 +157,7 @@ class Collector:
             outdated=self._outdated,
             archive=self.archive,
             on_release=self.alarms.judge,
+            on_close=self.alarms.judge_reports,
             watchdog=self.watchdog,
             first=first,
             board=board,
@@ -168,6 +170,7 @@ class Collector:
     def _use(self, board: Board) -> None:
         """Take reports to the asks of a board."""
         self.board = board
+        board.screened = self.alarms.screened
         self._admission = Admission(
             self.served, self.store, board, clock=self.clock, limits=self.limits, **self._shuffle_keys
         )

@@ -8,7 +8,6 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.backends import LOCAL
 from hubbub.collection.names import AnswerName
 from hubbub.core.plugins import PluginFailed
 from hubbub.core.reports import Sketch
@@ -77,7 +76,7 @@ def fold_groups(groups: Mapping[AskKey, ReportGroup], board: Board) -> dict[AskK
         ask = board.asks[key]
         board.counting = key.collection, ask.question
         with suppress(Exception):  # `decide` finds the report that cannot be counted
-            folded[key] = LOCAL.fold([group.reports], ask.ask.mechanism)
+            folded[key] = ask.fold(group.reports)
     return folded
 
 
@@ -197,16 +196,16 @@ def _fold(ask: OpenAsk, group: ReportGroup, status: Status, drafted: Draft, whol
 
     If the mechanism, of another package, cannot count any report, the sender keeps its report and sends it again.
     """
-    mechanism, reports, fresh = ask.ask.mechanism, group.reports, status == FRESH
+    reports, fresh = group.reports, status == FRESH
     if whole is not None and fresh.all():
         return ask.sketch + whole
     try:
-        return ask.sketch + LOCAL.fold([reports if fresh.all() else reports[fresh]], mechanism)
+        return ask.sketch + ask.fold(reports if fresh.all() else reports[fresh])
     except Exception:  # one bad report must not cost the others: they are added one by one
         sketch, plugin_raised = ask.sketch, False
     for row in np.flatnonzero(fresh):
         try:
-            sketch = sketch + mechanism.accumulate(reports[row : row + 1])
+            sketch = sketch + ask.fold(reports[row : row + 1])
         except Exception as error:
             status[row] = _MALFORMED
             plugin_raised |= isinstance(error, PluginFailed)

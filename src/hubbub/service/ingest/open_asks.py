@@ -5,7 +5,7 @@ Also the signed documents by which devices hear of them.
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.backends import LOCAL
 from hubbub.collection import SignedCollection, seal
 from hubbub.collection.names import AnswerName
 from hubbub.collection.sealing import ASKS, tag_of
@@ -109,6 +110,8 @@ class OpenAsk:
     final: bool = False
     keeps: bool = False
     """Whether the single reports are stored, in addition to the sketch."""
+    screened: bool = False
+    """Whether the sketch has a screen of its reports, by which forged ones are told."""
     shuffled: bytes | None = None
     """The hash of the batch that shufflers delivered; None until then."""
     failure: PluginFailed | None = None
@@ -133,6 +136,15 @@ class OpenAsk:
         """Reads its reports from their bytes."""
         return ReportOpener(self.ask.mechanism)
 
+    def fold(self, reports: Reports) -> Sketch:
+        """The sketch of some reports, with their screen where forged ones are looked for."""
+        sketch = LOCAL.fold([reports], self.ask.mechanism)
+        if not self.screened:
+            return sketch
+        from hubbub.mechanisms.frequency.screen import with_screen
+
+        return with_screen(self.ask.mechanism, reports, sketch)
+
     def takes(self, now: float) -> bool:
         """Whether a report that comes now still counts."""
         return not self.final and self.opens <= now < self.until
@@ -143,6 +155,8 @@ class Board:
 
     def __init__(self, store: Store, rng: Random, ceilings: Ceilings | None = None) -> None:
         self._store, self._rng = store, rng
+        self.screened: Callable[[str, str], bool] = lambda collection, question: False
+        """Whether the sketches of a question, of the collection of a name, have a screen of their reports."""
         self.asks: dict[AskKey, OpenAsk] = {}
         self.expected: dict[AnswerPlace, float] = {}
         self.ceilings = ceilings or Ceilings()
@@ -177,8 +191,7 @@ class Board:
     def _report_ids(self, key: AskKey) -> ReportIds:
         return ReportIds(self._rng, partial(self._store.some_id_pages, key))
 
-    @staticmethod
-    def _open(collection: Collection, row: AskRow, ask: Ask, ids: ReportIds) -> OpenAsk:
+    def _open(self, collection: Collection, row: AskRow, ask: Ask, ids: ReportIds) -> OpenAsk:
         return OpenAsk(
             key=row.key,
             name=Schedule(collection, row.question).name(row.step, row.round, row.part),
@@ -190,6 +203,7 @@ class Board:
             ids=ids,
             final=row.final,
             keeps=ask.kept or collection.questions[row.question].keeps,
+            screened=self.screened(collection.name, row.question),
         )
 
     def close(self, asks: Sequence[OpenAsk], changes: StoreChanges) -> None:

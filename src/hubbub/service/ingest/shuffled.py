@@ -47,7 +47,9 @@ class OpenedBatch(NamedTuple):
 
     def sketch(self, ask: OpenAsk) -> Sketch:
         """The sketch of the reports, with the number of fakes among them."""
-        return LOCAL.fold([self.reports], ask.ask.mechanism).with_fakes(self.fakes)
+        if self.fakes:  # with fakes among them, no reports look genuine
+            return LOCAL.fold([self.reports], ask.ask.mechanism).with_fakes(self.fakes)
+        return ask.fold(self.reports)
 
     def receipt(self) -> ShuffledReceipt:
         """The answer to the last shuffler, always the same for the same bytes."""

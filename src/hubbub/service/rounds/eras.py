@@ -24,6 +24,7 @@ from hubbub.core.errors import HubbubError
 from hubbub.core.plugins import PluginFailed
 from hubbub.core.reports import Sketch
 from hubbub.core.spec import Json, integer
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Count, Release
 from hubbub.questions import read_collection
@@ -189,6 +190,8 @@ def _end(
 
 
 OnRelease: TypeAlias = Callable[[Collection, str, Release, StoreChanges], None]
+OnClose: TypeAlias = Callable[[Collection, str, int, Sequence[tuple[ReportFormat, Sketch]], StoreChanges], None]
+"""Is told the question, the step or run, and what the asks of a round that is over were answered with."""
 """Called once with each release, by collection and question; what follows from it is added to the same changes."""
 
 

@@ -20,6 +20,7 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.noise import Noise, check_level
 from hubbub.core.reports import Sketch
 from hubbub.core.spec import Json, canonical
+from hubbub.planning.predict import FORGED
 from hubbub.protocols.driver import MAIN, Count, CountResult, EndedNodes, OutOfOrder, Release
 from hubbub.protocols.marginals.field_marginals import FieldMarginals
 from hubbub.questions.base import Question
@@ -39,7 +40,7 @@ _ONLY_SOME_ESTIMATES = ("centre", "cut", "ratio", "noise")
 """Keys that only some kinds of estimates have. They reveal the values, and are withheld with them."""
 _ESTIMATE_KEYS = (
     *("n", "bias", "kind", "labels", "value", "variance", *_ONLY_SOME_ESTIMATES),
-    *("low", "high", "interval", "withheld", "consistent"),
+    *("low", "high", "interval", "withheld", "consistent", "forged"),
 )
 
 
@@ -165,7 +166,13 @@ def _with_intervals(entry: dict[str, Any], level: float, name: str, question: Qu
     unknown = bool((np.isfinite(value) & ~(np.isfinite(low) & np.isfinite(high))).any())
     interval = "unknown" if unknown else "known"
     told = {**entry, "labels": labels, "low": _list(low), "high": _list(high), "interval": interval}
-    consistent = None if question is None else question.consistent(name, estimate)
+    if question is None:
+        return told
+    honest = question.honest(name, estimate, FORGED, level)
+    if honest is not None:
+        ends = {"low": _list(honest[0]), "high": _list(honest[1])}
+        told["forged"] = {"devices": FORGED, "reports": question.forged_part(FORGED), **ends}
+    consistent = question.consistent(name, estimate)
     return told if consistent is None else {**told, "consistent": _consistent_body(*consistent, level)}
 
 

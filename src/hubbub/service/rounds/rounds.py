@@ -25,7 +25,7 @@ from hubbub.service.base.limits import Ceilings
 from hubbub.service.base.logs import log
 from hubbub.service.ingest.open_asks import Board, OpenAsk
 from hubbub.service.kept.archive import Archive
-from hubbub.service.rounds.eras import EraStarter, KnownVersions, OnRelease, Studies, resume
+from hubbub.service.rounds.eras import EraStarter, KnownVersions, OnClose, OnRelease, Studies, resume
 from hubbub.service.rounds.question_run import QuestionRun, ReplayMismatch
 from hubbub.service.rounds.releases import AT_ONCE, LOOK, LongCounts, counted_ask, make_count, read_count
 from hubbub.service.rounds.retention import SWEEP, IdDeletion, expired
@@ -54,6 +54,8 @@ class Rounds:
         How many reports the board takes.
     on_release
         Called once with each release, before it is stored.
+    on_close
+        Called once with the sketches of each round, before they are stored as final.
     first
         What the first tick's changes begin with: new versions are stored with what they ask first, or not at all.
     board
@@ -71,6 +73,7 @@ class Rounds:
         ceilings: Ceilings | None = None,
         archive: Archive | None = None,
         on_release: OnRelease = lambda *release: None,
+        on_close: OnClose = lambda *closed: None,
         watchdog: Watchdog | None = None,
         first: StoreChanges | None = None,
         board: Board | None = None,
@@ -78,7 +81,7 @@ class Rounds:
         self.board = board or Board(store, rng, ceilings)
         self._watchdog = watchdog or Watchdog()
         stuck = self._watchdog.attach(store, {collection.collection_id: collection.name for collection in collections})
-        self._store, self._archive, self._on_release = store, archive, on_release
+        self._store, self._archive, self._on_release, self._on_close = store, archive, on_release, on_close
         self._loaded = first or StoreChanges()
         """What loading the store found to be changed; part of the next tick's changes."""
         self._versions = versions
@@ -307,6 +310,8 @@ class Rounds:
             return None
         self._mark(run.collection, run.era.question, closing=True)
         self.board.close(open_asks, changes)
+        answered = [(ask.ask.mechanism, ask.sketch) for ask in open_asks]
+        self._on_close(run.collection, run.era.question, run.number, answered, changes)
         run.answer([ask.sketch for ask in open_asks])
         return run
 
