@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from tests.js.together import OpenTogether, Together
 
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.protocols.ask import group_on_circle
 from hubbub.protocols.driver import Conversation, Release
 from tests.client.device import store_of
-from tests.js.together import OpenTogether, Together
 from tests.shared.small_collections import THEME, collection_text
 
 EACH, STEP, STEPS = 30, 8, 2
