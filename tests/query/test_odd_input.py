@@ -14,6 +14,7 @@ from hubbub.query.errors import QueryError
 from hubbub.query.memory_table import MemoryTable
 from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
 from tests.query.generated import World
+from tests.query.generated import world as generated_world
 
 N = 200
 
@@ -136,3 +137,21 @@ def test_of_nobody_nothing_is_known_and_nothing_breaks(method: str) -> None:
     assert math.isnan(row[1].value)
     assert math.isnan(row[2].value)
     assert engine.sql("SELECT x, COUNT(*) AS n FROM people WHERE age < 9 GROUP BY x").rows == ()
+
+
+@pytest.mark.parametrize(
+    ("measure", "words"),
+    [
+        ("age * 1e50 * age * 1e50", "is not finite for every value"),
+        ("age * price * 1e59", "one larger than 1e"),
+        ("income * 1e40 * income * 1e40", "one larger than 1e"),
+        ("CASE WHEN age < 3 THEN income * 1e200 * income * 1e200 END", "one larger than 1e"),
+        ("CASE WHEN age < 3 THEN age ELSE " * 80 + "0" + " END" * 80, "too (deeply|many|long)"),
+    ],
+)
+@pytest.mark.parametrize("method", ["MG", "SC", "HDG"])
+def test_sums_that_no_float_holds_and_deep_ones_are_refused(method: str, measure: str, words: str) -> None:
+    engine = generated_world(method, epsilon=4.0).engine
+    for call in ("SUM", "AVG", "VARIANCE"):
+        with pytest.raises(QueryError, match=words):
+            engine.sql(f"SELECT {call}({measure}) FROM people")

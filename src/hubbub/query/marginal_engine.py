@@ -110,7 +110,7 @@ class MarginalEngine:
         if not covered:
             notes.append(_RECONSTRUCTED.format(", ".join(self.released.fields[place] for place in places)))
         notes += dict.fromkeys(output.how for output in sums if output.how != "a sum")
-        bias = "consistent" if covered else "heuristic"
+        bias = "consistent" if covered and not any(output.away for output in sums) else "heuristic"
         return QueryAnswer(columns, rows, level, self.released.n, bias, tuple(notes), words)
 
     def _joints(

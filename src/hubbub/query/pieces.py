@@ -14,6 +14,7 @@ import numpy as np
 from hubbub.core.domain import Numeric, Ordinal
 from hubbub.core.reports import Array, Floats
 from hubbub.query.codes import code_values
+from hubbub.query.errors import QueryError
 from hubbub.query.formula import (
     ALWAYS,
     NEVER,
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from hubbub.query.schema import PrivateColumn
 
 MOST_PIECES, MOST_TERMS = 64, 24
-LARGEST_SCORE = 1e100
-"""The largest number of a private column that is summed."""
+LARGEST_SCORE = 1e30
+"""The largest number with private columns that is summed: variances of squares have its eighth power."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,6 +279,9 @@ class PieceProfile:
                     self.kind = profile.kind or self.kind
             ends.append(self._ends(piece))
         known = [end for pair in ends for end in pair if not math.isnan(end)]
+        scores = [s.values for piece in pieces for term in piece.terms for s in term.private.scores]
+        if any(abs(end) > LARGEST_SCORE for end in known) or not all(np.isfinite(values).all() for values in scores):
+            raise QueryError(f"a sum of private numbers has one larger than {LARGEST_SCORE:g}", "divide by a number")
         self.least, self.most = (min(known), max(known)) if known else (math.nan, math.nan)
 
     def _ends(self, piece: Piece) -> tuple[float, float]:

@@ -57,7 +57,9 @@ def parse(text: str) -> Statement:
         line, column = first.get("line"), first.get("col")
         place = {"line": line, "column": max(int(column) - width + 1, 1)} if line and column else {}
         raise QueryError(f"this is no SQL: {_plain(first.get('description') or error)}", **place) from None
-    except (SqlglotError, RecursionError) as error:
+    except RecursionError:
+        raise QueryError("the query is nested too deeply", "ask in fewer levels") from None
+    except SqlglotError as error:
         raise QueryError(f"this is no SQL: {_plain(error)}") from None
     if len(trees) != 1:
         raise QueryError(f"{len(trees)} statements", "ask one query at a time")
