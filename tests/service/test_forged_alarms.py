@@ -144,9 +144,9 @@ def test_a_release_has_intervals_that_hold_with_forged_devices() -> None:
     columns = (told.forged.low or (), told.low or (), told.high or (), told.forged.high or ())
     for wide_low, low, high, wide_high in zip(*columns, strict=True):
         assert wide_low < low < high < wide_high
-    page = str(forged_table(told, "Value"))
+    page = str(forged_table(told))
     assert "What if 1% of the devices are forged?" in page
     assert page.count("<tr") == 21  # the first twenty, and the head
     plain = told_release(row)
     assert isinstance(plain.forged, UnsetType)
-    assert forged_table(plain, "Value") is None
+    assert forged_table(plain) is None
