@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from hubbub.attacks import NAMES, attack_named, averaging
-from hubbub.attacks.outcome import Outcome, Setting, exactly, guess_bound, of_guesses, of_mean
+from hubbub.attacks.outcome import AttackOutcome, AttackSetting, exactly, guess_bound, of_guesses, of_mean
 from hubbub.core.errors import InvalidValue
 from tests.cli.commands import Hubbub
 
-SMALL = Setting(people=500, runs=3, forged=0.05)
+SMALL = AttackSetting(people=500, runs=3, forged=0.05)
 QUICK = ("averaging", "cohorts", "linkage", "membership", "oracles", "streams", "dropouts")
 
 
-def tried(name: str, setting: Setting) -> list[Outcome]:
+def tried(name: str, setting: AttackSetting) -> list[AttackOutcome]:
     outcomes = list(attack_named(name).run(setting))
     assert len({outcome.case for outcome in outcomes}) == len(outcomes)
     for outcome in outcomes:
@@ -34,7 +34,7 @@ def test_what_is_measured_is_within_what_is_promised(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_attack_in_full(name: str) -> None:
-    tried(name, Setting(people=4000, runs=20))
+    tried(name, AttackSetting(people=4000, runs=20))
 
 
 def test_attacks_do_what_they_can() -> None:
@@ -102,7 +102,7 @@ def test_a_collection_is_attacked_and_drawn(hubbub: Hubbub) -> None:
 )
 def test_settings_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InvalidValue, match=next(iter(wrong))):
-        Setting(**wrong)  # type: ignore[arg-type]
+        AttackSetting(**wrong)  # type: ignore[arg-type]
 
 
 def test_outcomes_are_json() -> None:

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from msgspec import UnsetType
 
 from hubbub import Random
 from hubbub.alarms.forged import suspicion
@@ -11,9 +12,11 @@ from hubbub.attacks.forging import forge
 from hubbub.authoring.toml import load_alarms, load_collection
 from hubbub.core.reports import Reports
 from hubbub.dashboard.alarms import alarm_banner, alarm_section
+from hubbub.dashboard.answers import forged_table
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.service.alarms import AlarmEvent, alarms_body
 from hubbub.service.collector.collector import Collector
+from hubbub.service.rounds.releases import told_release
 from hubbub.service.store.base import StoreFailed
 from hubbub.service.store.sqlite import SqliteStore
 from tests.shared.in_process import World, send_reports
@@ -128,3 +131,22 @@ def test_a_failed_commit_judges_once(monkeypatch: pytest.MonkeyPatch) -> None:
     world.begin()
     world.end(FIRST)
     assert [event.number for event in world.collector.alarms.last_events("survey")] == [1]
+
+
+def test_a_release_has_intervals_that_hold_with_forged_devices() -> None:
+    world = Survey()
+    world.live(FIRST)
+    world.end(FIRST)
+    (row,) = world.rows("all")
+    told = told_release(row, question=world.collection.questions["all"])
+    assert not isinstance(told.forged, UnsetType)
+    assert (told.forged.devices, told.forged.reports) == (0.01, 0.01)
+    columns = (told.forged.low or (), told.low or (), told.high or (), told.forged.high or ())
+    for wide_low, low, high, wide_high in zip(*columns, strict=True):
+        assert wide_low < low < high < wide_high
+    page = str(forged_table(told))
+    assert "What if 1% of the devices are forged?" in page
+    assert page.count("<tr") == 21  # the first twenty, and the head
+    plain = told_release(row)
+    assert isinstance(plain.forged, UnsetType)
+    assert forged_table(plain) is None

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.attacks.forging import guesses, scores
-from hubbub.attacks.outcome import Attack, Outcome, Setting, guess_bound, of_guesses
+from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting, guess_bound, of_guesses
 from hubbub.authoring.toml import load_collection
 from hubbub.core.reports import Floats, Ints, Reports
 from hubbub.mechanisms.base import Mechanism
@@ -93,7 +93,7 @@ def memo_scores(mechanism: Any, reports: Reports) -> Floats:
     return np.asarray(toeplitz(functions[:, None], np.arange(SIZE), mechanism.buckets) == answers[:, None], dtype=float)
 
 
-def _run(setting: Setting) -> Iterator[Outcome]:
+def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
     n = min(setting.people, 20_000)
     values = setting.rng("values").below(SIZE, n).astype(np.int64)
     limit = _ANSWERS * setting.epsilon

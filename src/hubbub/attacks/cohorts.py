@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hubbub.attacks.outcome import Attack, Outcome, Setting, exactly
+from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting, exactly
 from hubbub.authoring.toml import load_collection
 from hubbub.collection.admits import admits
 from hubbub.protocols.ask import CIRCLE, Arc
@@ -38,7 +38,7 @@ w = 10
 """
 
 
-def _run(setting: Setting) -> Iterator[Outcome]:
+def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
     collection = load_collection(_COLLECTION)
     terms, least = collection.terms["asked"], collection.minimum_arc
     fleet = Fleet(ArrayStream(np.zeros((1, setting.people), dtype=np.int64), 3), setting.rng("places"))

@@ -6,7 +6,7 @@ import numpy as np
 
 from hubbub.alarms.forged import suspicion
 from hubbub.attacks.forging import Style, forge
-from hubbub.attacks.outcome import Attack, Outcome, Setting, of_guesses
+from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting, of_guesses
 from hubbub.attacks.poisoning import Target, asked
 from hubbub.core.domain import Ordinal
 from hubbub.core.reports import Reports
@@ -18,7 +18,7 @@ LEVEL = 1e-3
 _STYLES: tuple[Style, ...] = ("plain", "padded")
 
 
-def _raised(target: Target, setting: Setting, case: str, targets: int, style: Style | None) -> int:
+def _raised(target: Target, setting: AttackSetting, case: str, targets: int, style: Style | None) -> int:
     """In how many windows the reports look forged; no style means that none of them are."""
     raised = 0
     for run in range(setting.runs):
@@ -34,7 +34,7 @@ def _raised(target: Target, setting: Setting, case: str, targets: int, style: St
     return raised
 
 
-def _run(setting: Setting) -> Iterator[Outcome]:
+def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
     for name in ("OUE", "OLH", "GRR"):
         target = asked({"kind": "histogram", "epsilon": setting.epsilon, "mechanism": name}, Ordinal(SIZE))
         raised = _raised(target, setting, name, 0, None)

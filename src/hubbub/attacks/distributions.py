@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from hubbub.attacks.outcome import Attack, Outcome, Setting
+from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting
 from hubbub.attacks.poisoning import PROMISE, asked, poison
 from hubbub.core.domain import Numeric
 
 
-def _run(setting: Setting) -> Iterator[Outcome]:
+def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
     question = {"kind": "distribution", "epsilon": setting.epsilon}
     yield from poison("mean of a distribution", asked(question, Numeric(0, 100, cells=20)), setting)
 

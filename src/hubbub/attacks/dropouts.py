@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.attacks.outcome import Attack, Outcome, Setting, of_mean
+from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting, of_mean
 from hubbub.attacks.poisoning import asked, population
 from hubbub.core.domain import Ordinal
 from hubbub.core.reports import Reports
@@ -29,7 +29,7 @@ def losing(part: float) -> Wire:
     return wire
 
 
-def _run(setting: Setting) -> Iterator[Outcome]:
+def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
     for name in ("GRR", "OUE", "OLH"):
         target = asked({"kind": "histogram", "epsilon": setting.epsilon, "mechanism": name}, Ordinal(15))
         influence = target.question.influence()

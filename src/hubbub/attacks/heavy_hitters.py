@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hubbub.attacks.forging import lying
-from hubbub.attacks.outcome import Attack, Outcome, Setting, of_guesses
+from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting, of_guesses
 from hubbub.attacks.poisoning import KeptValues
 from hubbub.core.domain import Strings
 from hubbub.questions import Question
@@ -15,7 +15,7 @@ _PUSHED = "zz"
 _K = 4
 
 
-def _run(setting: Setting) -> Iterator[Outcome]:
+def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
     domain, epsilon = Strings(longest=2), 4 * setting.epsilon
     question = Question.make(kind="top", field="word", epsilon=epsilon, k=_K, start="2026-12-01T00:00Z")
     collection = AskedQuestion(question, {"word": domain}).collection

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from hubbub.attacks.outcome import Attack, Outcome, Setting
+from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting
 from hubbub.attacks.poisoning import PROMISE, asked, poison
 from hubbub.core.domain import KeyValue
 
 _FILMS = KeyValue(tuple("abcdef"), low=1, high=5, most=2)
 
 
-def _run(setting: Setting) -> Iterator[Outcome]:
+def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
     for of in ("frequency", "mean"):
         for name in ("ExSub", "Collision"):
             question = {"kind": "keyvalue", "epsilon": setting.epsilon, "of": of, "mechanism": name}

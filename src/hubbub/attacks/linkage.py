@@ -7,7 +7,7 @@ import numpy as np
 
 from hubbub.attacks.averaging import SIZE, gathered, memo_scores, small_collection
 from hubbub.attacks.forging import scores
-from hubbub.attacks.outcome import Attack, Outcome, Setting, of_guesses
+from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting, of_guesses
 from hubbub.core.reports import Floats, Reports
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.loloha import Loloha
@@ -41,7 +41,7 @@ def _likeness(mechanism: Any, first: list[Reports], second: list[Reports]) -> Fl
     return np.asarray(alike, dtype=np.float64)
 
 
-def _run(setting: Setting) -> Iterator[Outcome]:
+def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
     memo = f'kind = "memo"\nepsilon = {setting.epsilon}\npermanent = {2 * setting.epsilon}'
     fresh = f'kind = "histogram"\nepsilon = {setting.epsilon}'
     for name, question, reports in (

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from hubbub.attacks.outcome import Attack, Outcome, Setting
+from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting
 from hubbub.attacks.poisoning import PROMISE, asked, poison
 from hubbub.core.domain import Numeric
 
 
-def _run(setting: Setting) -> Iterator[Outcome]:
+def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
     for name in ("Hybrid", "StochasticRounding", "Piecewise"):
         question = {"kind": "mean", "epsilon": setting.epsilon, "mechanism": name}
         yield from poison(name, asked(question, Numeric(0, 10, cells=4)), setting)

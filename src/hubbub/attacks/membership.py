@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from hubbub.attacks.averaging import small_collection
-from hubbub.attacks.outcome import Attack, Outcome, Setting, of_guesses
+from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting, of_guesses
 from hubbub.core.reports import Bools
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.privacy.amplify import amplify
@@ -40,7 +40,7 @@ def _released(oracle: FrequencyOracle, truth: Bools, others: int, rng: Random) -
     return right
 
 
-def _run(setting: Setting) -> Iterator[Outcome]:
+def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
     for name in ("GRR", "OUE"):
         text = f'kind = "histogram"\nepsilon = {setting.epsilon}\nmechanism = "{name}"'
         oracle = Conversation(small_collection(text, user=200.0).protocol("asked")).asks[0].mechanism

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hubbub.attacks.forging import Style
-from hubbub.attacks.outcome import Attack, Outcome, Setting
+from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting
 from hubbub.attacks.poisoning import PROMISE, asked, poison, targets_of
 from hubbub.core.domain import Ordinal
 
@@ -12,11 +12,11 @@ _ORACLES = ("GRR", "OUE", "SUE", "OLH", "Hadamard", "SubsetSelection")
 _STYLES: tuple[Style, ...] = ("plain", "padded")
 
 
-def _run(setting: Setting) -> Iterator[Outcome]:
+def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
     if setting.collection is not None:
         for target, reason in targets_of(setting.collection):
             if reason is not None:
-                yield Outcome(target.name, float("nan"), float("nan"), float("nan"), None, note=reason)
+                yield AttackOutcome(target.name, float("nan"), float("nan"), float("nan"), None, note=reason)
             else:
                 yield from poison(target.name, target, setting)
         return

@@ -22,7 +22,7 @@ LEVEL = 0.999
 on that side."""
 
 
-class Outcome(NamedTuple):
+class AttackOutcome(NamedTuple):
     """What was measured in one case of an attack, with its interval, and the bound that is stated for it.
 
     `bound` is None where nothing is promised: `note` says why, or what the number is compared with.
@@ -47,7 +47,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class AttackSetting:
     """What an attack is tried on.
 
     Parameters
@@ -91,7 +91,7 @@ class Setting:
         return max(1, round(self.people * self.forged / (1 - self.forged)))
 
 
-Run = Callable[[Setting], Iterator[Outcome]]
+Run = Callable[[AttackSetting], Iterator[AttackOutcome]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class Attack:
 
 def of_guesses(
     case: str, right: int, tries: int, bound: float | None, note: str = "", *, unit: str = "of tries"
-) -> Outcome:
+) -> AttackOutcome:
     """How often a guess was right, with an exact (Clopper-Pearson) interval."""
     tail = (1 - LEVEL) / 2
     grid = np.linspace(0.0, 1.0, 100_001)
@@ -129,22 +129,22 @@ def of_guesses(
     above = at_least(np.full(grid.size, right + 1), np.full(grid.size, tries), grid)
     low = float(grid[max(int(np.searchsorted(below, tail)) - 1, 0)]) if right else 0.0
     high = float(grid[min(int(np.searchsorted(above, 1 - tail)), grid.size - 1)]) if right < tries else 1.0
-    return Outcome(case, right / tries, low, high, bound, unit, note)
+    return AttackOutcome(case, right / tries, low, high, bound, unit, note)
 
 
 def of_mean(
     case: str, numbers: Sequence[float] | Floats, bound: float | None, *, unit: str = "share", note: str = ""
-) -> Outcome:
+) -> AttackOutcome:
     """The mean of what was measured in independent runs, with a normal interval."""
     array = np.asarray(numbers, dtype=np.float64)
     mean = float(array.mean())
     reach = NormalDist().inv_cdf((1 + LEVEL) / 2) * float(array.std(ddof=1)) / math.sqrt(array.size)
-    return Outcome(case, mean, mean - reach, mean + reach, bound, unit, note)
+    return AttackOutcome(case, mean, mean - reach, mean + reach, bound, unit, note)
 
 
-def exactly(case: str, number: float, bound: float | None, *, unit: str = "share", note: str = "") -> Outcome:
+def exactly(case: str, number: float, bound: float | None, *, unit: str = "share", note: str = "") -> AttackOutcome:
     """A number that chance has no part in."""
-    return Outcome(case, number, number, number, bound, unit, note)
+    return AttackOutcome(case, number, number, number, bound, unit, note)
 
 
 def guess_bound(epsilon: float, size: int) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.attacks.forging import Style, added, forge, repeated, strongest
-from hubbub.attacks.outcome import Outcome, Setting, of_guesses, of_mean
+from hubbub.attacks.outcome import AttackOutcome, AttackSetting, of_guesses, of_mean
 from hubbub.authoring.answerable import recorded_values
 from hubbub.authoring.forecast import Poisoning, poisoning
 from hubbub.core.domain import Domain
@@ -121,7 +121,7 @@ def population(target: Target, n: int, rng: Random) -> list[object]:
     return [values[int(code)] for code in rng.below(len(values), n)]
 
 
-def poison(case: str, target: Target, setting: Setting, *, style: Style = "plain") -> Iterator[Outcome]:
+def poison(case: str, target: Target, setting: AttackSetting, *, style: Style = "plain") -> Iterator[AttackOutcome]:
     """How far the target moves, next to what `hubbub check` says, and how often the wider interval misses the truth.
 
     The honest devices of both runs are the same, with the same random numbers: what differs is forged.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hubbub.attacks.outcome import Attack, Outcome, Setting, guess_bound, of_guesses
+from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting, guess_bound, of_guesses
 from hubbub.core.domain import Ordinal
 from hubbub.core.errors import needs
 from hubbub.core.reports import Bools
@@ -15,7 +15,7 @@ PEOPLE = 48
 QUERIES = 96
 
 
-def _run(setting: Setting) -> Iterator[Outcome]:
+def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
     with needs("sql"):
         from hubbub.query.engine import QueryEngine
 

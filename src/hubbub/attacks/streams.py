@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from hubbub.attacks.outcome import Attack, Outcome, Setting
+from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting
 from hubbub.attacks.poisoning import PROMISE, asked, poison
 from hubbub.core.domain import Ordinal
 
 _W = 5
 
 
-def _run(setting: Setting) -> Iterator[Outcome]:
+def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
     for method in ("LBU", "LPU", "LSP"):
         question = {"kind": "stream", "epsilon": setting.epsilon, "method": method, "w": _W}
         yield from poison(f"{method}, w = {_W}", asked(question, Ordinal(7), steps=_W), setting)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from hubbub.attacks.outcome import Attack, Outcome, Setting, exactly
+from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting, exactly
 from hubbub.collection import open_sealed
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import HubbubError
@@ -101,7 +101,7 @@ class Sender:
         return int(receipt["accepted"]) if response.status == 200 else 0
 
 
-def _run(setting: Setting) -> Iterator[Outcome]:
+def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
     for addresses in (1, 4):
         with collector() as (port, key):
             senders = [Sender(port, f"127.0.0.{2 + number}") for number in range(addresses)]

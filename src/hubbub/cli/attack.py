@@ -15,7 +15,7 @@ from hubbub.core.errors import InvalidValue, needs
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hubbub.attacks.outcome import Attack, Outcome
+    from hubbub.attacks.outcome import Attack, AttackOutcome
     from hubbub.questions.collection import Collection
 
 _BROKEN = 1
@@ -50,7 +50,7 @@ def attack(
     from rich.table import Table
 
     from hubbub.attacks import NAMES, attack_named
-    from hubbub.attacks.outcome import Setting
+    from hubbub.attacks.outcome import AttackSetting
 
     chosen = named("name", name, (_LIST, *NAMES))
     if chosen == _LIST:
@@ -67,8 +67,10 @@ def attack(
     if collection is not None and not tried.collections:
         able = ", ".join(each for each in NAMES if attack_named(each).collections)
         raise InvalidValue("collection", str(collection), f"nothing: only {able} attacks the questions of a collection")
-    setting = Setting(epsilon=epsilon, people=people, forged=forged, runs=runs, seed=seed, collection=_read(collection))
-    outcomes: list[Outcome] = []
+    setting = AttackSetting(
+        epsilon=epsilon, people=people, forged=forged, runs=runs, seed=seed, collection=_read(collection)
+    )
+    outcomes: list[AttackOutcome] = []
     with output.progress(chosen) as follow:
         for outcome in tried.run(setting):
             outcomes.append(outcome)
@@ -89,7 +91,7 @@ def _read(path: Path | None) -> Collection | None:
     return None if path is None else load_collection(path)
 
 
-def _print(attack: Attack, outcomes: list[Outcome]) -> None:
+def _print(attack: Attack, outcomes: list[AttackOutcome]) -> None:
     page = output.page()
     table = output.plain_table("case", "measured", "99.9% interval", "bound", "", left=[""], title=f"{attack.title}\n")
     for outcome in outcomes:
@@ -116,7 +118,7 @@ def _number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _figure(name: str, attack: Attack, outcomes: list[Outcome]) -> Figure:
+def _figure(name: str, attack: Attack, outcomes: list[AttackOutcome]) -> Figure:
     """What was measured in each case with its interval, and the bound; a panel for each unit."""
     import numpy as np
 

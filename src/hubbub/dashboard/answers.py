@@ -224,16 +224,22 @@ def consistency_note(estimate: EstimateBody) -> Html | None:
 _MOST_FORGED = 20
 
 
-def forged_table(answer: ReleaseBody, unit: str) -> Html | None:
-    """The intervals next to those that hold even if a part of the devices is forged; None where nothing is known."""
+def forged_table(answer: ReleaseBody, low: float | None = None, high: float | None = None) -> Html | None:
+    """The intervals next to those that hold even if a part of the devices is forged; None where nothing is known.
+
+    Numbers are cut to what is possible: from 0 to 1 for shares, others from `low` to `high`, where these are known.
+    """
     told = next((each for each in (answer, *answer.estimates.values()) if not isinstance(each.forged, UnsetType)), None)
     if told is None or isinstance(told.forged, UnsetType) or told.forged.low is None or told.forged.high is None:
         return None
-    share = told.kind == "share"
-    values = [value.possible(0.0, 1.0) if share else value for value in values_of(told)]
+    least, most = (0.0, 1.0) if told.kind == "share" else (-math.inf, math.inf)
+    least, most = least if low is None else low, most if high is None else high
+    values = [value.possible(least, most) for value in values_of(told)]
     ends = zip(told.forged.low, told.forged.high, strict=True)
-    wider = [value._replace(low=low, high=high) for value, (low, high) in zip(values, ends, strict=True)]
-    wider = [value.possible(0.0, 1.0) if share else value for value in wider]
+    wider = [
+        value._replace(low=end, high=other).possible(least, most)
+        for value, (end, other) in zip(values, ends, strict=True)
+    ]
     scale = scale_of(told.kind, wider)
     rows = [
         (_name(plain), _between(scale, plain), _between(scale, wide))
@@ -246,7 +252,7 @@ def forged_table(answer: ReleaseBody, unit: str) -> Html | None:
         el("summary", f"What if {part}?"),
         table(
             "Intervals, and with forged devices",
-            [unit, "#95% interval", "#At most that many forged"],
+            ["Value", "#95% interval", "#At most that many forged"],
             rows[:_MOST_FORGED],
         ),
         el("p", note, class_="note"),

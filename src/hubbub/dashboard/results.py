@@ -115,7 +115,7 @@ def question_page(
         else marginals_figure(collection, latest(answers), fields)
         if form == "marginals"
         else _values(collection, name, latest(answers), most=MOST_ROWS, chosen=code, pair=pair, version=version),
-        _forged(latest(answers)),
+        _forged(latest(answers), _shape(collection, name)),
         _range(reader, collection, name, steps),
     )
     api = ("v1", "collections", collection.name, "questions", name, "releases")
@@ -135,8 +135,8 @@ def question_page(
     )
 
 
-def _forged(answer: ReleaseBody | None) -> Html | None:
-    return None if answer is None else forged_table(answer, "Value")
+def _forged(answer: ReleaseBody | None, shape: Shape) -> Html | None:
+    return None if answer is None else forged_table(answer, shape.low, shape.high)
 
 
 def _range(reader: Reader, collection: Collection, name: str, asked: AskedRange) -> Html | None:

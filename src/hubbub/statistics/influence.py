@@ -73,9 +73,9 @@ class Influence(NamedTuple):
             >>> reports = oracle.randomize([3] * 4000 + [5] * 6000, hb.Random(seed=1))
             >>> estimate = oracle.estimate(oracle.accumulate(reports))
             >>> [float(end[3].round(2)) for end in estimate.interval()]
-            [0.35, 0.44]
+            [0.38, 0.46]
             >>> [float(end[3].round(2)) for end in oracle.influence().honest(estimate, 0.01)]
-            [0.33, 0.46]
+            [0.36, 0.48]
         """
         part = float(_checked(part))
         low, high = estimate.interval(level)
@@ -84,7 +84,11 @@ class Influence(NamedTuple):
         )
         if estimate.noise is None:
             return below, above
-        noise = [np.maximum(estimate.noise.variance(share), 0.0) for share in (estimate.value, below, above)]
+        shares = [
+            estimate.value,
+            *((estimate.value - part * float(end)) / (1 - part) for end in (self.most, self.least)),
+        ]
+        noise = [np.maximum(estimate.noise.variance(share), 0.0) for share in shares]  # of the honest ones alone
         grown = np.sqrt(np.maximum.reduce(noise) / np.maximum(noise[0], np.finfo(float).tiny))
         more = (np.clip(grown, 1.0, 10.0) - 1) / (1 - part)
         return below - more * (estimate.value - low), above + more * (high - estimate.value)
