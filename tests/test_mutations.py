@@ -29,6 +29,7 @@ def test_every_part_has_mutations() -> None:
         "metrics",
         "curator",
         "fold",
+        "processes",
     }
-    shared = {"documents", "terms", "safety", "versions", "ledger"}
+    shared = {"documents", "terms", "safety", "versions", "ledger", "alarms", "poisoning"}
     assert {row.name.partition(":")[0] for row in TABLE} == programs | shared

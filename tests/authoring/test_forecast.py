@@ -164,7 +164,8 @@ def test_the_least_error_of_any_mechanism_stands_next_to_a_forecast() -> None:
     }
     rows = {row.question: row for row in forecast(make(fields=fields, questions=questions))}
     assert not any(rows["both"].least.values())
-    n, squared = 100_000, {"epsilon": 1.0, "n": 100_000}
+    n = 100_000
+    squared: dict[str, Any] = {"epsilon": 1.0, "n": n}
     assert rows["seen"].least[n] == pytest.approx((shares_floor(size=3, **squared) / 3) ** 0.5)
     assert rows["pages"].least[n] == pytest.approx((shares_floor(size=8, **squared) / 8) ** 0.5)  # and none recorded
     assert rows["tags"].least[n] == pytest.approx((shares_floor(size=6, most=3, **squared) / 6) ** 0.5)
