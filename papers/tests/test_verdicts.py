@@ -36,12 +36,10 @@ UNCLAIMED = {
 """These are numbers next to the printed ones, or a figure of which the text claims nothing."""
 
 NOT_LISTED: set[str] = {
-    "wang-2021-analyzing-figure-4.2",
     "wang-2021-analyzing-figure-6.7",
-    "wang-2021-analyzing-figure-7.8",
     "ren-2022-ldpids-figure-10",
 }
-"""Not yet listed: three runs of one, at a hundredth of the people, take 20 to 100 seconds of computing."""
+"""Not yet listed: three runs of one, at a hundredth of the people, take 80 to 100 seconds of computing."""
 
 
 def distance(cell: Cell) -> float:
