@@ -30,7 +30,7 @@ from tests.served import THEMES, wait_for
 from tests.service.conftest import PostgresServer
 from tests.service.exact_world import Exact, batch_frame, exact_collection
 from tests.service.joint_world import Crew, JointWorld, StepFleet, gone, lease_over, reckon, start_joint
-from tests.service.once_world import small_pages
+from tests.service.once_world import Crash, small_pages
 from tests.service.process import HUBBUB
 from tests.service.study_world import LATENESS as STUDY_LATENESS
 from tests.service.study_world import ROUND, START, WordCrowd, study_collection
@@ -184,6 +184,39 @@ def test_a_report_that_meets_the_close_is_in_the_sums_or_refused(url: str, monke
     assert sum(len(segment) > 0 for segment in first.store.kept_segments(ask.key)) == 1
     for each in (first, second):
         gone(each)
+
+
+def test_a_leader_that_dies_between_a_close_and_the_release_is_followed_by_one_that_releases(url: str):
+    """The ask of the next step was published before."""
+    clock = ManualClock(1000.0)
+    first, second = two(url, clock)
+    second.ingest([batch_frame(COLLECTION, open_now(first)[0].ask, ids_of(20), list(range(20)))])
+    clock.advance(101)
+    first.tick()
+    ahead = open_now(first)[0]
+    second.ingest([batch_frame(COLLECTION, ahead.ask, ids_of(5, 1), [1] * 5)])
+    clock.advance(11)
+    closed = first.store.close_asks
+
+    def die(keys: Any) -> None:
+        closed(keys)
+        raise Crash
+
+    first.store.close_asks = die  # type: ignore[method-assign,assignment]
+    with pytest.raises(Crash):
+        first.tick()
+    gone(first)
+    lease_over(second.store)
+    second.tick()
+    (row,) = second.releases("exact", "all", first=0, last=1 << 40, most=10)
+    assert json.loads(row.payload)["n"] == 20
+    clock.advance(110)
+    second.tick()
+    assert [json.loads(row.payload)["n"] for row in second.releases("exact", "all", first=0, last=99, most=9)] == [
+        20,
+        5,
+    ]
+    gone(second)
 
 
 def test_a_new_ask_is_known_before_it_is_heard_of(url: str):
