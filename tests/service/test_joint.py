@@ -19,11 +19,12 @@ import pytest
 from hubbub.collection import ManualClock
 from hubbub.mechanisms import MECHANISMS
 from hubbub.service.backup.backups import make_backup, restore_backup
+from hubbub.service.collector import lease
 from hubbub.service.collector.collector import Collector
 from hubbub.service.collector.joint import JointCollector
 from hubbub.service.kept.archive import Archive, kept_reports
 from hubbub.service.rounds.releases import same_release
-from hubbub.service.store import open_store
+from hubbub.service.store import joint, open_store
 from hubbub.service.store.base import StoreFailed
 from hubbub.service.store.joint import JointStore
 from tests.served import THEMES, wait_for
@@ -44,8 +45,10 @@ TABLES = ("asks", "sketches", "releases", "id_pages", "snapshots", "eras", "coun
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that does not lead reads asks from the store."""
+    """A process that does not lead reads asks from the store; no lease in this process runs out by itself."""
     monkeypatch.setitem(MECHANISMS, "Exact", Exact)
+    for module in (joint, lease):  # a lease ends when a test says so, however slow the machine is
+        monkeypatch.setattr(module, "LEASE", 3600.0)
 
 
 @pytest.fixture
