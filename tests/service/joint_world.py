@@ -102,7 +102,8 @@ class JointWorld(OnceWorld):
             self.collector = self.draw.choice(self.both)
             self.draw.choice(operations)()
         self.clock.advance(500.0)
-        while not any(each.leads for each in self.both):
+        if not any(each.leads for each in self.both):
+            lease_over(self.both[0].store)
             self._tick(self.both[0])
         for each in self.both:
             light(each, None)
@@ -124,6 +125,8 @@ class JointWorld(OnceWorld):
 
     def wait(self) -> None:
         self.clock.advance(self.draw.choice((1.0, 7.0, 25.0, 60.0)))
+        if not any(each.leads for each in self.both) and self.draw.random() < 0.5:
+            lease_over(self.both[0].store)
         for each in self.draw.sample(self.both, self.draw.choice((1, 2, 2))):
             if each not in self.both:
                 continue

@@ -258,12 +258,14 @@ class QuestionRun:
             rows = list(group)
             if not open_ask_reached:
                 self._replay_counts_and_releases(store)
-            # After an open round, only the first round of the next step can be stored: it was published ahead.
+            # After an open round, and while its release is not stored, only the first round of the next step can be
+            # stored: it was published ahead.
+            open_ask_reached |= not isinstance(self.message, tuple)
             asks = self.next_asks if open_ask_reached else self._asks()
             if [row.spec for row in rows] != [canonical(ask.spec()) for ask in asks]:
                 raise ReplayMismatch(self.era.question, f"the ask of step {step} is not reproduced")
             asks_with_ids += [(row, ask) for row, ask in zip(rows, asks, strict=True) if not row.forgotten]
-            if all(row.final for row in rows):
+            if all(row.final for row in rows) and not open_ask_reached:
                 self.answer([Sketch.from_bytes(row.sketch) for row in rows])
             else:
                 open_ask_reached = True
