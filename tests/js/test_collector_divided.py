@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from tests.js.together import OpenTogether, Together
 
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.protocols.ask import group_on_circle
 from hubbub.protocols.driver import Conversation, Release
 from tests.client.device import store_of
+from tests.js.both_clients import BothClients, OpenBothClients
 from tests.shared.small_collections import THEME, collection_text
 
 EACH, STEP, STEPS = 30, 8, 2
@@ -30,10 +30,10 @@ VALUES = """await client.record("theme", "dark");
 await client.record("age", 50);"""
 
 
-def test_each_device_answers_one_question_and_releases_are_of_all_devices(together: OpenTogether) -> None:
+def test_each_device_answers_one_question_and_releases_are_of_all_devices(both_clients: OpenBothClients) -> None:
     """A group of 60 devices has fewer than 5 of them, which withholds its releases, once in 200,000 times."""
     parts = load_collection(TOML)
-    here, names = together(parts, parts.opens(STEP) + 1.0), sorted(parts.questions)
+    here, names = both_clients(parts, parts.opens(STEP) + 1.0), sorted(parts.questions)
     groups: list[list[int]] = []
     for step in range(STEP, STEP + STEPS):
         here.go(step)
@@ -78,7 +78,7 @@ def test_each_device_answers_one_question_and_releases_are_of_all_devices(togeth
     assert total == 2 * EACH
 
 
-def replayed(here: Together, name: str) -> list[Release]:
+def replayed(here: BothClients, name: str) -> list[Release]:
     """What the protocol of a question says to what was heard."""
     terms = here.collection.terms[name]
     talk = Conversation(here.collection.protocol(name, first=STEP), rounds=terms.rounds, parts=terms.parts)
