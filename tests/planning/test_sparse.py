@@ -104,9 +104,8 @@ def test_the_floor_of_two_shares_is_below_the_error_of_the_best_estimate_from_th
     shift = min(1.0, 1 / (8 * n * growth**2)) ** 0.5
     truth, ones = np.array([(1 - shift) / 2, (1 + shift) / 2]), np.arange(n + 1)
     high = math.exp(epsilon) / (1 + math.exp(epsilon))
-    chances = np.asarray(
-        binom.pmf(ones[:, None], n, truth * high + (1 - truth) * (1 - high))
-    )  # of each count, in each crowd
+    rates = truth * high + (1 - truth) * (1 - high)
+    chances = np.asarray(binom.pmf(ones[:, None], n, rates))  # of each count, in each crowd
     posterior = chances / chances.sum(axis=1, keepdims=True)
     error = float((chances.sum(axis=1) / 2) @ (posterior @ truth**2 - (posterior @ truth) ** 2))
     assert shares_floor(epsilon=epsilon, size=1, n=n) <= error < 30 * shares_floor(epsilon=epsilon, size=1, n=n)
@@ -118,7 +117,7 @@ def test_the_floor_of_two_shares_is_below_the_error_of_the_best_estimate_from_th
 def test_oracles_of_shares_err_more_than_the_floor(epsilon: float, size: int) -> None:
     for n in (1, 100, 100_000):
         error = min(
-            size * float(oracle.noise(n).variance(np.array([1 / size]))[0]) + (1 - 1 / size) / n
+            size * float(oracle.noise(n).variance(np.array(1 / size))) + (1 - 1 / size) / n
             for oracle in (GRR(epsilon=epsilon, domain=size), OUE(epsilon=epsilon, domain=size))
         )
         assert shares_floor(epsilon=epsilon, size=size, n=n) < error
