@@ -30,6 +30,7 @@ def test_every_part_has_mutations() -> None:
         "curator",
         "fold",
         "processes",
+        "spark",
     }
     shared = {"documents", "terms", "safety", "versions", "ledger", "alarms", "poisoning"}
     assert {row.name.partition(":")[0] for row in TABLE} == programs | shared

@@ -1,6 +1,7 @@
 """An engine that speaks Spark's DataFrames has the bytes that every other engine has."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -103,6 +104,13 @@ def test_supports_of_candidates_and_weights_are_those_of_the_mechanism(frame: Fr
     folded = fold(frame(batch), FoldPlan(specs=OF_OLH.specs, weight="worth")).folded
     assert folded.sketches == {key: OLH.support(some_reports(OLH, 66)[:64], list(range(5)), np.arange(-30, 34))}
     assert folded.left_out == {"bad_weight": 2}
+
+
+def test_a_screen_of_the_reports_is_the_same(frame: Frame) -> None:
+    batch = landing_batch(rows_of(OLH)[0], [OLH])
+    plan = replace(OF_OLH, screen=True)
+    assert fold(frame(batch), plan).folded.to_bytes() == folding.fold(batch, plan.to_json())
+    assert fold(frame(batch), OF_OLH).folded.to_bytes() != folding.fold(batch, plan.to_json())
 
 
 def test_a_collection_takes_its_own_reports(frame: Frame) -> None:
