@@ -47,14 +47,14 @@ GROWING = (
 
 def row_checksum(*values: object) -> int:
     """The CRC-32 of the values of a row. Numbers count as floats: a database may return a whole number as either."""
-    checksum = 0
+    parts: list[bytes] = []
     for value in values:
         if isinstance(value, bytes | memoryview):
             part = bytes(value)
         else:
             part = repr(float(value) if isinstance(value, int | float) else value).encode()
-        checksum = zlib.crc32(part, zlib.crc32(b"%d:" % len(part), checksum))
-    return checksum
+        parts += [b"%d:" % len(part), part]
+    return zlib.crc32(b"".join(parts))
 
 
 def query_of(*tables: str, also: str = "") -> str:

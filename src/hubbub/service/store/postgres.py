@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +69,10 @@ class PostgresStore(Store):
     def _write(self, sql: str, *values: object) -> list[Any]:
         cursor = self._writer.execute(marked(sql), values)
         return cursor.fetchall() if cursor.description else []
+
+    def _write_all(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        with self._writer.cursor() as cursor:
+            cursor.executemany(_marked(sql), rows)
 
     def _changed(self, sql: str, *values: object) -> int:
         return self._writer.execute(marked(sql), values).rowcount

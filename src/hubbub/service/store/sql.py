@@ -3,13 +3,13 @@
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from hubbub.random.source import Random
 from hubbub.service.base.limits import REASONS
-from hubbub.service.store.base import AskKey, Expiry, PassedOver, StoreChanges, StoreFailed
+from hubbub.service.store.base import AskKey, Expiry, IdPage, PassedOver, StoreChanges, StoreFailed
 from hubbub.service.store.checksums import CHECKED, GROWING, check_rows, compared, query_of, row_checksum
 from hubbub.service.store.readers import ProtocolReader, ReportReader, StatusReader
 from hubbub.service.store.report_ids import ENTRY_BYTES
@@ -94,6 +94,10 @@ class Store(ProtocolReader, ReportReader, StatusReader):
         """Run one statement on the writing connection. Returns its rows."""
 
     @abstractmethod
+    def _write_all(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        """Run one statement on the writing connection for each of some rows of values."""
+
+    @abstractmethod
     def _changed(self, sql: str, *values: object) -> int:
         """Run one statement on the writing connection. Returns how many rows it changed."""
 
@@ -168,10 +172,9 @@ class Store(ProtocolReader, ReportReader, StatusReader):
     def _store_reports(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
         """Store reports, their ids and their sums; returns how many ids were deleted."""
         deleted: Counter[tuple[str, str]] = Counter()
-        for id_page in changes.id_pages:
-            if not id_page.part:
-                self._write(_ID_PARTS, *id_page[:3])
-            self._insert("id_pages", *id_page)
+        for key, first, last in _whole_pages(changes.id_pages):
+            self._write(_ID_PARTS, *key, first, last)
+        self._insert_all("id_pages", changes.id_pages)
         for key, n, data in changes.reports:
             self._insert("reports", *key, n, data)
         for archive in changes.archives:
@@ -286,12 +289,30 @@ class Store(ProtocolReader, ReportReader, StatusReader):
             sql += f" ON CONFLICT ({replacing}) DO UPDATE SET state = excluded.state, checksum = excluded.checksum"
         self._write(sql, *row.values())
 
+    def _insert_all(self, table: str, rows: Sequence[Sequence[object]]) -> None:
+        """Insert rows with their checksums."""
+        columns = [*CHECKED[table], "checksum"]
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
+        if rows:
+            self._write_all(sql, [(*row, row_checksum(*row)) for row in rows])
+
     def _change_one(self, sql: str, *values: object) -> None:
         if self._changed(sql, *values) != 1:
             raise StoreFailed(f"the store does not hold what it should: {sql}")
 
 
-_ID_PARTS = "DELETE FROM id_pages WHERE collection = ? AND ask = ? AND page = ?"
+def _whole_pages(pages: Iterable[IdPage]) -> list[tuple[AskKey, int, int]]:
+    """The asks whose pages are stored whole, each with the first and the last number of a run of such pages."""
+    runs: list[tuple[AskKey, int, int]] = []
+    for key, number in sorted((AskKey(page.collection, page.ask), page.page) for page in pages if not page.part):
+        if runs and runs[-1][0] == key and runs[-1][2] == number - 1:
+            runs[-1] = (key, runs[-1][1], number)
+        else:
+            runs.append((key, number, number))
+    return runs
+
+
+_ID_PARTS = "DELETE FROM id_pages WHERE collection = ? AND ask = ? AND page BETWEEN ? AND ?"
 # The sketch of a closed ask never changes again.
 _SKETCH = """UPDATE sketches SET data = ?, checksum = ? WHERE collection = ? AND ask = ?
     AND (SELECT final FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask) = 0"""

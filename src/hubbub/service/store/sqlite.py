@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -97,6 +97,12 @@ class SqliteStore(Store):
     def _write(self, sql: str, *values: object) -> list[Any]:
         try:
             return self._writer.execute(sql, values).fetchall()
+        except SQLITE_ERRORS as error:
+            raise self._failure(error) from error
+
+    def _write_all(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        try:
+            self._writer.executemany(sql, rows)
         except SQLITE_ERRORS as error:
             raise self._failure(error) from error
 
