@@ -166,7 +166,7 @@ class SqliteStore(Store):
         # Not `_connect`: a file that was deleted must not come back empty.
         place = f"{Path(self._path).absolute().as_uri()}?mode=rw"
         try:
-            connection = sqlite3.connect(place, uri=True, timeout=_PATIENCE, isolation_level=None)
+            connection = sqlite3.connect(place, uri=True, timeout=PATIENCE, isolation_level=None)
         except sqlite3.Error as error:
             raise self._failure(error) from error
         try:
