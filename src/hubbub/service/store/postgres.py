@@ -72,7 +72,7 @@ class PostgresStore(Store):
 
     def _write_all(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         with self._writer.cursor() as cursor:
-            cursor.executemany(_marked(sql), rows)
+            cursor.executemany(marked(sql), rows)
 
     def _changed(self, sql: str, *values: object) -> int:
         return self._writer.execute(marked(sql), values).rowcount
