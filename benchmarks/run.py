@@ -17,6 +17,7 @@ from typing import Any
 
 import page
 from amplification import amplification
+from files import files
 from growth import collector, growth
 from heavy_hitters import heavy_hitters
 from ingest import ingest, processes
@@ -59,7 +60,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
             release,
             square_wave,
         ),
-        *(heavy_hitters, range_sums, amplification, oblivious, collector, internet_scale),
+        *(heavy_hitters, range_sums, files, amplification, oblivious, collector, internet_scale),
     )
 }
 
