@@ -138,6 +138,9 @@ def write(run: dict[str, Any], docs: Path = DOCS) -> None:
             lines += table(part["results"])
         smaller = ", with fewer repeats and smaller crowds (`--quick`)" if part["quick"] else ""
         lines += ["", f"Measured at a load of {part['load']:.1f} on {run['cores']} cores{smaller}."]
+    absent = [title for name, title in TITLES.items() if name not in parts]
+    if absent:
+        lines += ["", "## Not run", "", f"{'; '.join(absent)}."]
     (docs / "benchmarks.md").write_text("\n".join(lines) + "\n")
 
 
