@@ -92,8 +92,8 @@ coverage: $(VENV)/dev.stamp ## line coverage of `make test`, with the processes 
 	@mkdir -p build
 	@$(IN_MEMORY) $(PY) -m pytest --numprocesses $(WORKERS) --dist worksteal --cov --cov-report html --cov-report term:skip-covered
 
-bench: $(VENV)/dev.stamp ## speed, as ratios, against plain C and the best peers (needs a C compiler)
-	@$(PY) benchmarks/run.py
+bench: $(VENV)/dev.stamp ## speed, as ratios, against plain C and the best peers (needs a C compiler); writes docs/benchmarks.md
+	@$(PY) benchmarks/run.py --page
 
 lock: $(VENV)/dev.stamp ## write constraints.txt anew: the newest allowed versions, for Python 3.11 and later
 	@$(PIP) install 'uv>=0.8,<1'

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from measure import Result, cpu_seconds, in_process, short
+from measure import BUILD, Result, cpu_seconds, in_process, short
 
 import hubbub as hb
 from hubbub.authoring import load_collection
@@ -206,7 +206,9 @@ def curves(quick: bool) -> Iterator[tuple[str, dict[int, Costs]]]:
 
 def collector(quick: bool) -> Iterator[Result]:
     """The collector's tick, start and page, with more questions, more collections, more history."""
-    yield from judged(dict(curves(quick)))
+    found = dict(curves(quick))
+    draw(found, BUILD / "growth.png")
+    yield from judged(found)
 
 
 def judged(found: dict[str, dict[int, Costs]]) -> Iterator[Result]:

@@ -1,8 +1,9 @@
 """How fast, as ratios in one run: against plain C, against the best of the other libraries, against its own targets.
 
-    python benchmarks/run.py [--only PART] [--quick] [--json FILE]
+    python benchmarks/run.py [--only PART] [--quick] [--page]
 
-Times are CPU seconds over all threads, the best of several turns. Exits with 1 if a target is missed.
+Times are CPU seconds over all threads, the best of several turns. The numbers of each part are kept in
+build/benchmarks.json, from which `--page` writes docs/benchmarks.md. Exits with 1 if a target is missed.
 """
 
 import argparse
@@ -12,14 +13,17 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import Any
 
+import page
 from amplification import amplification
+from files import files
 from growth import collector, growth
 from heavy_hitters import heavy_hitters
 from ingest import ingest, processes
 from internet_scale import internet_scale
-from measure import Failure, Result
+from measure import BUILD, Failure, Result
+from mechanisms import mechanisms
 from native import compiler
 from oblivious import oblivious
 from randomness import randomness
@@ -36,6 +40,8 @@ from ternary import ternary
 
 from clients import clients
 
+NUMBERS = BUILD / "benchmarks.json"
+
 PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
     part.__name__: part
     for part in (
@@ -45,6 +51,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
             olh,
             hadamard,
             clients,
+            mechanisms,
             growth,
             streams,
             ingest,
@@ -53,14 +60,16 @@ PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
             release,
             square_wave,
         ),
-        *(heavy_hitters, range_sums, amplification, oblivious, collector, internet_scale),
+        *(heavy_hitters, range_sums, files, amplification, oblivious, collector, internet_scale),
     )
 }
 
 
 def main() -> int:
     options = _options()
-    chosen = [options.only] if options.only else list(PARTS)
+    chosen = options.only or list(PARTS)
+    run: dict[str, Any] = json.loads(NUMBERS.read_text()) if options.only and NUMBERS.exists() else {"parts": {}}
+    run |= {"machine": _machine(), "cores": os.cpu_count()}
     results: list[Result] = []
     try:
         compiler()
@@ -68,24 +77,30 @@ def main() -> int:
             task = progress.add_task("", total=len(chosen))
             for name in chosen:
                 progress.update(task, description=name)
-                results += PARTS[name](options.quick)
+                before, measured = os.getloadavg()[0], list(PARTS[name](options.quick))
+                load = max(before, os.getloadavg()[0])
+                run["parts"][name] = {"quick": options.quick, "load": load, "results": _plain(measured)}
+                NUMBERS.write_text(json.dumps(run, indent=2) + "\n")
+                results += measured
                 progress.advance(task)
     except Failure as failure:
         print(failure, file=sys.stderr)
         return 2
     missed = [result for result in results if result.passed is False]
     Console(width=None if sys.stdout.isatty() else 140).print(_table(results))
-    if options.json:
-        options.json.write_text(json.dumps(_plain(results, options.quick), indent=2) + "\n")
+    if options.page:
+        page.write(run)
     print(f"{len(missed)} of {sum(result.passed is not None for result in results)} targets missed.")
     return 1 if missed else 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=PARTS, help="one part of it")
+    parser.add_argument("--only", choices=PARTS, action="append", help="one part of it; may be given again")
     parser.add_argument("--quick", action="store_true", help="fewer repeats, smaller runs of the slow libraries")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there too")
+    parser.add_argument(
+        "--page", action="store_true", help="write docs/benchmarks.md, with all parts that were ever run"
+    )
     return parser.parse_args()
 
 
@@ -93,9 +108,8 @@ def _machine() -> str:
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
-def _plain(results: list[Result], quick: bool) -> dict[str, object]:
-    rows = [{**dataclasses.asdict(result), "passed": result.passed} for result in results]
-    return {"machine": _machine(), "quick": quick, "results": rows}
+def _plain(results: list[Result]) -> list[dict[str, object]]:
+    return [{**dataclasses.asdict(result), "passed": result.passed} for result in results]
 
 
 def _table(results: list[Result]) -> Table:

@@ -32,7 +32,8 @@ def plant_close() -> None:
     connect = sqlite3.connect
 
     def careless(path: str, **options: Any) -> sqlite3.Connection:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        file = path.removeprefix("file://").removesuffix("?mode=rw")
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
         return connect(path, **options)
 
     sqlite3.connect = careless  # type: ignore[assignment]

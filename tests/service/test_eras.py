@@ -27,7 +27,7 @@ from hubbub.service.rounds.question_run import ReplayMismatch
 from tests.service.exact_world import batch_frame, exact_collection
 from tests.service.stream_world import STREAM_METHODS, answer_changing, assert_as_simulated, stream_text
 from tests.service.web import logged
-from tests.shared.in_process import World, released, rows_in, run_in, send_reports
+from tests.shared.in_process import World, released, rows_in, send_reports, tamper
 from tests.shared.small_collections import collection_text
 
 LPA = window.METHODS["LPA"].arithmetic
@@ -162,7 +162,7 @@ def test_with_the_same_arithmetic_a_mismatch_is_a_stop_that_says_what_to_do(
 ) -> None:
     monkeypatch.setattr(question_run, "SNAPSHOT_STEPS", 2)
     world = tick_through(adaptive(), range(1000, 1901, 50))
-    run_in(world.store, damage)
+    tamper(world.store, damage)
     what_to_do = r"restore a backup, .* or serve the collection with a higher version"
     with pytest.raises(ReplayMismatch, match=f"{words}.*{what_to_do}"):
         world.begin()

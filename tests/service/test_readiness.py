@@ -21,10 +21,11 @@ from hubbub.service.base.trusted_clock import TrustedClock
 from hubbub.service.collector import collector
 from hubbub.service.http.metrics import metrics_text
 from hubbub.service.store import open_store
+from hubbub.service.store.checksums import CHECKED, row_checksum
 from hubbub.service.store.postgres import PostgresStore
-from hubbub.service.store.sql import CHECKED, row_checksum
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import UPLOAD_TYPE
+from tests.served import THEMES as EVERY_TWO_SECONDS
 from tests.served import ServedCollector, wait_for
 from tests.service.clock_world import Machine
 from tests.service.process import HUBBUB
@@ -238,6 +239,20 @@ def test_the_last_line_of_the_log_says_why_a_commit_failed(tmp_path: Path):
     assert (last["event"], last["level"], last["error"]) == ("stopped", "error", "StoreFailed")
     assert "another collector has taken over" in last["detail"]
     other.close()
+
+
+def test_a_collector_stops_when_it_reads_damage_in_its_history(tmp_path: Path):
+    """An old release changes on the disk: it is not told, and the collector ends."""
+    served = ServedCollector(tmp_path, EVERY_TWO_SECONDS, program=HUBBUB)
+    wait_for(lambda: served.read("/v1/collections/themes/questions/popular/releases")["releases"])
+    with closing(sqlite3.connect(tmp_path / "hubbub.db", timeout=30)) as store, store:
+        store.execute("UPDATE releases SET payload = REPLACE(payload, 'false', 'true') || ' '")
+    status, body = served.get("/v1/collections/themes/questions/popular/releases", token=True)
+    assert (status, json.loads(body)["type"].rsplit(":")[-1]) == (503, "no_store")
+    assert served.ended() == 1
+    last = json.loads(served.log[-1])
+    assert (last["event"], last["error"]) == ("stopped", "StoreDamaged")
+    assert "a row of the table releases has changed" in last["detail"]
 
 
 def test_the_last_line_of_the_log_says_what_is_not_reproduced(tmp_path: Path):

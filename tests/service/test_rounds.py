@@ -27,7 +27,7 @@ from hubbub.service.store.base import EraRow, StoreChanges
 from hubbub.service.store.sqlite import SqliteStore
 from tests.service.exact_world import SIZE, batch_frame, exact_collection
 from tests.service.stream_world import STREAM_METHODS, answer_changing, assert_as_simulated, stream_text
-from tests.shared.in_process import KEYS, World, released, run_in
+from tests.shared.in_process import KEYS, World, released, tamper
 from tests.shared.releases import release_json
 
 
@@ -217,7 +217,7 @@ def test_a_sketch_that_was_tampered_with_stops_everything():
     counts = np.zeros(SIZE, dtype=np.int64)
     counts[2] = 1
     other = Sketch(Sketch.from_bytes(row.sketch).spec_id, 1, counts)
-    run_in(world.store, "UPDATE sketches SET data = ? WHERE ask = ?", other.to_bytes(), row.ask)
+    tamper(world.store, "UPDATE sketches SET data = ? WHERE ask = ?", other.to_bytes(), row.ask)
     with pytest.raises(ReplayMismatch, match="the release of step 10 is not reproduced"):
         world.begin()
 

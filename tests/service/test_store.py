@@ -3,18 +3,25 @@
 import random
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import InvalidValue
-from hubbub.service.store import base, open_store, sqlite
+from hubbub.service.store import base, checksums, open_store, readers, sql, sqlite
 from hubbub.service.store import postgres as postgres_store
-from hubbub.service.store.base import AskKey, AskRow, EraRow, Expiry, IdPage, StoreChanges, StoreFailed
+from hubbub.service.store.base import AskKey, AskRow, EraRow, Expiry, IdPage, StoreChanges, StoreDamaged, StoreFailed
+from hubbub.service.store.checksums import CHECKED, GROWING, row_checksum
+from hubbub.service.store.postgres import PostgresStore
+from hubbub.service.store.scrub import Scrub
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
+from tests.served import wait_for
 from tests.shared.in_process import Reopen, rows_in, run_in
 
 ERA = EraRow("c" * 32, "q", 5)
@@ -168,37 +175,217 @@ def contents(path: Path) -> dict[str, list[str]]:
 
 
 def damaged_copies(content: bytes) -> Iterator[bytes]:
-    """Copies of a file with damage to any of its pages: zeros, noise, and 200 of single bits, with a fixed seed."""
+    """Copies of a file with damage to any of its pages: zeros, noise, and 60 of single bits, with a fixed seed."""
     rng, size = random.Random(7), 4096
     for start in range(0, len(content), size):
         for damage in (bytes(size), rng.randbytes(size)):
             yield content[:start] + damage + content[start + size :]
-    for _ in range(200):
+    for _ in range(60):
         place = rng.randrange(len(content))
         yield content[:place] + bytes([content[place] ^ 1 << rng.randrange(8)]) + content[place + 1 :]
 
 
-def test_a_damaged_file_is_refused_or_says_what_it_said(tmp_path: Path):
-    path = tmp_path / "hubbub.db"
-    store = SqliteStore(path)
-    changes = filled()
+def with_history(steps: int) -> StoreChanges:
+    """What steps leave behind, of which a start looks at the last only, and what is open."""
+    changes, rng = filled(), random.Random(5)
     for number in range(9):  # some rows of several pages
-        changes.id_pages.append(page(6, number + 1, random.Random(number).randbytes(9000)))
-    changes.asks.append(ask(7)._replace(sketch=random.Random(99).randbytes(20_000)))
-    store.commit(changes)
+        changes.id_pages.append(page(6, number + 1, rng.randbytes(9000)))
+    for step in range(7, 7 + steps):
+        changes.asks.append(ask(step)._replace(sketch=rng.randbytes(200)))
+        changes.releases.append(base.ReleaseRow("c" * 32, "q", step, 9.0, f'{{"n": {rng.getrandbits(1000)}}}', None))
+        changes.counted.append(base.CountRow(*ERA[:3], step, 0, ask(step).ask, "[]", step, "[1]"))
+        changes.alarm_events.append(base.AlarmEventRow("themes", step, f'{{"number": {rng.getrandbits(64)}}}'))
+    return changes
+
+
+Told = dict[str, list[object] | None]
+
+
+def told(store: Store, steps: int) -> Told:
+    """What a store tells of everything; None where it says that it is damaged."""
+    key, place = ask(6).key, ("c" * 32, "q")
+    queries: dict[str, Callable[[], Iterable[object]]] = {
+        "collections": store.collections,
+        "asks": lambda: store.asks(ERA),
+        "ids": lambda: store.id_pages(key),
+        "releases": lambda: store.releases(*place, 0, 10_000, 10_000),
+        "closed": lambda: store.closed_asks(*place, 0, 10_000),
+        "events": lambda: store.alarm_events("themes", 0, 10_000),
+        "counted": lambda: (row for step in range(7, 7 + steps, 4) for row in store.counted(ERA, step)),
+        "release": lambda: (store.release(*place, step) for step in range(5, 7 + steps, 4)),
+    }
+    answers: Told = {}
+    for name, query in queries.items():
+        try:
+            answers[name] = list(query())
+        except StoreFailed:
+            answers[name] = None
+    return answers
+
+
+def test_a_damaged_file_tells_nothing_false_and_all_damage_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is damaged: the store does not open, or what it tells is as it was written, and the scrub finds it."""
+    monkeypatch.setattr(sqlite, "_NEWEST", 8)
+    path, steps = tmp_path / "hubbub.db", 40
+    store = SqliteStore(path)
+    store.commit(with_history(steps))
+    whole = told(store, steps)
     store.close()
-    content, before, refused = path.read_bytes(), contents(path), 0
-    for damaged in damaged_copies(content):
+    content, before, found_by = path.read_bytes(), contents(path), Counter[str]()
+    for number, damaged in enumerate(damaged_copies(content)):
+        path = tmp_path / f"{number}.db"  # under one name, SQLite would find what is left of the file before
         path.write_bytes(damaged)
         try:
-            SqliteStore(path).close()
+            store = SqliteStore(path)
         except StoreFailed:
-            refused += 1
+            found_by["start"] += 1
+            continue
+        answers = told(store, steps)
+        for name, answer in answers.items():
+            known = whole[name]
+            assert answer is None or (known is not None and all(row in [*known, None] for row in answer)), name
+        try:
+            Scrub(store).check()
+        except StoreFailed:
+            found_by["reading" if None in answers.values() else "scrub"] += 1
+            with pytest.raises(StoreFailed):
+                store.commit(counted())
         else:
+            assert answers == whole
             assert contents(path) == before  # the damage was in a part that nothing uses
-        for log in tmp_path.glob("hubbub.db-*"):
-            log.unlink()
-    assert refused > len(content) // 4096
+        store.close()
+        path.unlink()
+    assert min(found_by[way] for way in ("start", "reading", "scrub")) > 5, found_by
+
+
+@pytest.mark.parametrize("table", sorted(CHECKED.keys() - {"collections", "snapshots"}))
+def test_a_changed_value_is_told_by_no_query_and_stops_every_commit(reopen: Reopen, table: str):
+    """In history or not, in either store."""
+    key = ask(5).key
+    changes = with_history(3)
+    changes.finals.append(key)
+    changes.reports.append((key, 1, b"report"))
+    changes.archives.append(base.ArchiveRow(*ask(6).key, "file", 1, "0" * 64))
+    changes.shuffled.append(base.ShuffledRow(*ask(7).key, b"d" * 32, 40, 10, 1, 2, 3, 1))
+    changes.spot_checks.append((key, b"onion"))
+    changes.alarm_states["themes", "late"] = "{}"
+    store = reopen()
+    store.commit(changes)
+    Scrub(store).check()
+    column = CHECKED[table][-1]
+    run_in(store, NUMBERS.get(table, f"UPDATE {table} SET {column} = substr({column}, 2)"))
+    reads: dict[str, Callable[[], object]] = {
+        "asks": lambda: list(store.asks(ERA)),
+        "sketches": lambda: list(store.asks(ERA)),
+        "id_pages": lambda: list(store.id_pages(ask(6).key)),
+        "reports": lambda: store.kept_segments(key),
+        "archives": store.archive_names,
+        "candidate_counts": lambda: store.counted(ERA, 8),
+        "releases": lambda: store.releases("c" * 32, "q", 0, 99, 10),
+        "shuffled_batches": lambda: store.shuffled_batch(ask(7).key),
+        "spot_checks": lambda: store.spot_checks(key),
+        "alarm_states": lambda: store.alarm_states("themes"),
+        "alarm_events": lambda: store.alarm_events("themes", 0, 9),
+    }
+    with pytest.raises(StoreDamaged, match=f"a row of the table {table} has changed"):
+        reads[table]()
+    with pytest.raises(StoreDamaged):
+        store.commit(counted())
+    with pytest.raises(StoreDamaged):
+        store.probe(1.0)
+    if table in GROWING and isinstance(store, PostgresStore):
+        store = reopen()
+    with pytest.raises(StoreDamaged, match=table):
+        Scrub(store).check()
+
+
+NUMBERS = {
+    "asks": "UPDATE asks SET closes = closes + 1",
+    "releases": "UPDATE releases SET number = number + 1",
+    "shuffled_batches": "UPDATE shuffled_batches SET lost = lost + 1",
+}
+
+
+def test_a_start_reads_no_history(tmp_path: Path):
+    """Steps of SQLite's machine and rows that are compared, after little and after much."""
+    work = []
+    for steps in (600, 2400):
+        path = tmp_path / f"{steps}.db"
+        store = SqliteStore(path)
+        store.commit(with_history(steps))
+        store.close()
+        with counted_steps() as count:
+            SqliteStore(path).close()
+        work.append(count[0])
+    assert work[1] < 1.05 * work[0]
+
+
+@contextmanager
+def counted_steps() -> Iterator[list[int]]:
+    """Counts the steps of SQLite's machine, and rows that are compared with their checksums."""
+    count = [0]
+
+    def step() -> None:
+        count[0] += 1
+
+    def compared(row: Iterable[object], *tables: str) -> list[object]:
+        count[0] += 100
+        return checksums.compared(row, *tables)
+
+    class Counted(sqlite3.Connection):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.set_progress_handler(step, 1)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sqlite3, "connect", Counted)
+        for module in (sqlite, readers, sql):
+            patched.setattr(module, "compared", compared)
+        yield count
+
+
+def test_an_index_that_hides_the_last_step_is_found_at_the_start(tmp_path: Path):
+    path = tmp_path / "hubbub.db"
+    store = SqliteStore(path)
+    store.commit(with_history(300))
+    store.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("PRAGMA writable_schema = ON")  # without its index, the table is changed alone
+        hidden = "DELETE FROM sqlite_master WHERE name = 'withheld_releases'"
+        ((definition,),) = database.execute("SELECT sql FROM sqlite_master WHERE name = 'withheld_releases'")
+        ((root,),) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'withheld_releases'")
+        database.execute(hidden)
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("PRAGMA writable_schema = ON")
+        values = base.ReleaseRow("c" * 32, "q", 999, 9.0, "{}", "few")
+        places = ", ".join("?" * (len(values) + 1))
+        columns = ", ".join([*CHECKED["releases"], "checksum"])
+        database.execute(f"INSERT INTO releases ({columns}) VALUES ({places})", (*values, row_checksum(*values)))
+        database.execute(
+            "INSERT INTO sqlite_master VALUES ('index', 'withheld_releases', 'releases', ?, ?)", (root, definition)
+        )
+    with pytest.raises(StoreDamaged, match="rows are missing in the index withheld_releases"):
+        SqliteStore(path)
+
+
+def test_the_background_check_goes_on_and_stops_a_store_that_is_damaged_later(tmp_path: Path):
+    store = SqliteStore(tmp_path / "hubbub.db")
+    store.commit(with_history(300))
+    scrub = Scrub(store, pause=0.0, share=1.0)
+    scrub.start()
+    wait_for(lambda: scrub.passes >= 2)
+    assert scrub.rows > 1200
+    assert 0.0 <= scrub.progress <= 1.0
+    assert scrub.last > 0
+    with closing(sqlite3.connect(tmp_path / "hubbub.db")) as database, database:
+        database.execute("UPDATE releases SET payload = '{}' WHERE step = 10")
+    wait_for(lambda: store.damage is not None)
+    with pytest.raises(StoreDamaged, match="a row of the table releases has changed"):
+        store.commit(counted())
+    scrub.stop()
+    store.close()
 
 
 def test_a_newer_collector_takes_over_and_the_older_can_change_nothing(reopen: Reopen):

@@ -28,7 +28,7 @@ from tests.service.study_world import (
     study_collection,
 )
 from tests.service.web import AUTHORIZED, site
-from tests.shared.in_process import KEYS, InProcess, Reopen, World, as_row, released, rows_in, run_in
+from tests.shared.in_process import KEYS, InProcess, Reopen, World, as_row, released, rows_in, run_in, tamper
 
 CROWD = WordCrowd()
 STUDY = study_collection()
@@ -111,7 +111,7 @@ def test_counts_are_replayed_without_the_reports():
 
 def test_a_count_that_is_not_reproduced_stops_everything():
     world = answered_rounds(World(STUDY, START))
-    run_in(world.store, "UPDATE candidate_counts SET candidates = '[1, 2]'")
+    tamper(world.store, "UPDATE candidate_counts SET candidates = '[1, 2]'")
     with pytest.raises(ReplayMismatch, match="count 0"):
         world.begin()
 
@@ -120,7 +120,7 @@ def test_a_count_that_is_not_reproduced_stops_everything():
 def test_reports_that_are_gone_before_they_are_counted_stop_the_study(damage: str):
     world = World(STUDY, START)
     CROWD.send_all(world.collector)
-    run_in(world.store, damage)
+    tamper(world.store, damage)
     world.wait(ROUND + LATENESS)
     ((run, why),) = stops(world.rows("common"))
     assert run == 0

@@ -27,6 +27,7 @@ from hubbub.service.ingest.open_asks import OpenAsk
 from hubbub.service.rounds.releases import release_row
 from hubbub.service.store import open_store
 from hubbub.service.store.base import ReleaseRow
+from hubbub.service.store.checksums import CHECKED, row_checksum
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
@@ -148,6 +149,15 @@ def rows_in(store: Store, query: str) -> list[Any]:
 def run_in(store: Store, statement: str, *values: object) -> list[Any]:
     """Run a statement on the connection that a store writes with."""
     return store._write(statement, *values)
+
+
+def tamper(store: Store, sql: str, *values: object) -> None:
+    """Change rows of a table together with their checksums, as an installation that computes other numbers would."""
+    assert isinstance(store, SqliteStore)
+    run_in(store, sql, *values)
+    table = next(word for word in sql.split() if word in CHECKED)
+    store._writer.create_function("row_checksum", -1, row_checksum)
+    run_in(store, f"UPDATE {table} SET checksum = row_checksum({', '.join(CHECKED[table])})")
 
 
 class Crowd:

@@ -20,7 +20,7 @@ The weights are l_0 = 1 and l_k = sum_j weight_j rate_j^k. `multiply` gives (l *
 import numpy as np
 
 from hubbub.core.reports import Floats, Ints
-from hubbub.kernels.compile import kernel
+from hubbub.kernels.compile import inline, kernel, unchecked
 
 
 def make_consistent(nodes: Ints, fan_out: int, layers: int) -> Ints:
@@ -78,6 +78,9 @@ FINE = 1 << 12
 SMOOTHERS = ("recent", "mean", "median", "moving", "exponential")
 """How the next block is predicted; a smoother's place here is its number in the kernel."""
 
+_TOGETHER = 2048
+"""Values that are rounded at a time: they fit into the L1 cache."""
+
 _RECENT, _MEAN, _MEDIAN, _MOVING, _EXPONENTIAL = range(len(SMOOTHERS))
 
 
@@ -119,48 +122,91 @@ def publish_values(
     return out, int(partial)
 
 
+@inline
+def _remember(mean, smoother, weight, memory, history):
+    """Take a finished block into account, and predict the next (appendix D)."""
+    if smoother == _RECENT:
+        memory[0] = mean
+    elif smoother == _MEAN:  # the initial guess counts as a block
+        memory[2] += (mean - memory[2]) / (memory[1] + 1)
+        memory[0] = memory[2]
+    else:
+        memory[0] = weight * mean + (1 - weight) * memory[0]
+
+
+@inline
+def _remember_the_last(mean, smoother, weight, memory, history):
+    """The same for a smoother that needs the last blocks."""
+    count = np.int64(memory[1])
+    history[(count - 1) % history.size] = mean
+    means = history[: min(count, history.size)]
+    memory[0] = np.median(means) if smoother == _MEDIAN else means.mean()
+
+
+def _rows(remember):
+    """A loop for each way to remember: a call that the loop may make takes four times as long as all else in it."""
+
+    @unchecked
+    def publish_rows(
+        parts, sum_of_block, missing, noise, block, to_value, published, smoother, weight, memory, history
+    ):
+        """Publish blocks, one a row, or a part of one block, of which `missing` values are to come."""
+        width = parts.shape[1]
+        for row in range(parts.shape[0]):
+            prediction, sum_of_row = memory[0], np.int64(0)
+            for i in range(width):  # two loops: each vectorises, and both at once do not
+                sum_of_row += parts[row, i]
+            for i in range(width):
+                published[row, i] = prediction
+            sum_of_block += sum_of_row
+            if width == missing:
+                total = (sum_of_block * FINE + noise[row]) * to_value
+                published[row, width - 1] = total - prediction * (block - 1)
+                memory[1] += 1
+                remember(total / block, smoother, weight, memory, history)
+                sum_of_block = np.int64(0)
+        return sum_of_block
+
+    return publish_rows
+
+
+_publish_rows, _publish_rows_by_the_last = _rows(_remember), _rows(_remember_the_last)
+
+
 @kernel
 def _publish(values, theta, cells, noise, block, place, partial, smoother, weight, memory, history, out):
     to_cells, to_value = cells / theta, theta / cells / FINE
     leaf, inside = place // block, place % block
-    sum_of_block = np.int64(partial)
-    start = 0
+    rounded = np.empty(max(_TOGETHER // block, 1) * block, dtype=np.int64)
+    start, sum_of_block = 0, np.int64(partial)
     while start < values.size:
-        stop = min(start + block - inside, values.size)
-        prediction = memory[0]
-        part, published = values[start:stop], out[start:stop]  # indices from 0 on need no check
-        for i in range(part.size):
-            value = part[i] if part[i] < theta else theta
-            # At most `cells`: the product is off by some 1e-16 of it, and half a cell is what is rounded down.
-            sum_of_block += np.int64(value * to_cells + 0.5)
-        for i in range(published.size):
-            published[i] = prediction
-        inside += stop - start
-        if inside == block:
-            total = (sum_of_block * FINE + noise[leaf]) * to_value
-            out[stop - 1] = total - prediction * (block - 1)
-            _remember(total / block, smoother, weight, memory, history)
-            leaf, inside, sum_of_block = leaf + 1, 0, np.int64(0)
+        rows, width = 1, min(block - inside, values.size - start)
+        if width == block:
+            rows = min(rounded.size, values.size - start) // block
+        stop = start + rows * width
+        _round(values[start:stop], theta, to_cells, rounded[: stop - start])
+        parts, published = rounded[: stop - start].reshape(rows, width), out[start:stop].reshape(rows, width)
+        missing, noises = block - inside, noise[leaf:]
+        if smoother in (_MEDIAN, _MOVING):
+            sum_of_block = _publish_rows_by_the_last(
+                parts, sum_of_block, missing, noises, block, to_value, published, smoother, weight, memory, history
+            )
+        else:
+            sum_of_block = _publish_rows(
+                parts, sum_of_block, missing, noises, block, to_value, published, smoother, weight, memory, history
+            )
+        leaf, inside = (leaf + rows, 0) if inside + width == block else (leaf, inside + width)
         start = stop
     return sum_of_block
 
 
-@kernel
-def _remember(mean, smoother, weight, memory, history):
-    """Take a finished block into account, and predict the next (appendix D)."""
-    memory[1] += 1
-    count = np.int64(memory[1])
-    if smoother == _RECENT:
-        memory[0] = mean
-    elif smoother == _MEAN:  # the initial guess counts as a block
-        memory[2] += (mean - memory[2]) / (count + 1)
-        memory[0] = memory[2]
-    elif smoother == _EXPONENTIAL:
-        memory[0] = weight * mean + (1 - weight) * memory[0]
-    else:
-        history[(count - 1) % history.size] = mean
-        means = history[: min(count, history.size)]
-        memory[0] = np.median(means) if smoother == _MEDIAN else means.mean()
+@inline
+def _round(values, theta, to_cells, rounded):
+    """Clip values, and round them to cells: of many values at once, because a block may have few."""
+    for i in range(rounded.size):
+        value = values[i] if values[i] < theta else theta
+        # At most `cells`: the product is off by some 1e-16 of it, and half a cell is what is rounded down.
+        rounded[i] = np.int64(value * to_cells + 0.5)
 
 
 def divide(sums: Floats, weights: Floats, rates: Floats, memory: Floats) -> Floats:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.reports import Array, Floats, Ints
-from hubbub.kernels.compile import in_threads, kernel, readonly
+from hubbub.kernels.compile import in_threads, kernel, readonly, unchecked
 
 ROW = 256  # bytes of a row that is long enough
 BLOCK = 1 << 15  # rows before the 16-bit counters are emptied
@@ -151,34 +151,67 @@ def most_likely(
     return shares / shares.sum(), int(steps)
 
 
+@unchecked
+def _mix(below, above, floor, gain, frequencies, mixed, ratio):
+    """What each cell's probability is, and how many times as often it was seen."""
+    for y in range(mixed.size):
+        mixed[y] = floor + gain * (above[y] - below[y])
+        ratio[y] = frequencies[y] / mixed[y]
+
+
+@unchecked
+def _move(shares, below, above, floor, gain, moved):
+    for x in range(moved.size):
+        moved[x] = shares[x] * (floor + gain * (above[x] - below[x]))
+
+
+@unchecked
+def _smooth(moved, smoothing, shares):
+    """Let every point give a part of its share to its neighbours, and an end of the line to itself."""
+    last = moved.size - 1
+    left, middle, right, inner = moved[:-2], moved[1:-1], moved[2:], shares[1:-1]
+    for x in range(inner.size):
+        inner[x] = middle[x] + smoothing * (left[x] + right[x] - 2 * middle[x])
+    first, end = moved[min(1, last)], moved[max(last - 1, 0)]
+    shares[0] = moved[0] + smoothing * (moved[0] + first - 2 * moved[0])
+    shares[last] = moved[last] + smoothing * (end + moved[last] - 2 * moved[last])
+
+
 @kernel
 def _iterate(frequencies, band, near, far, smoothing, tolerance, most, shares):
+    # Sums from left to right are the only loops whose iterations wait for each other; the others vectorise, because
+    # each reads slices from 0 on and divides only what is known to be positive.
     points, cells, gain = shares.size, frequencies.size, near - far
-    below = np.zeros(points + 1)
-    pull = np.zeros(cells + 1)
+    padded = np.zeros(
+        points + 2 * band - 1
+    )  # the sums below each point; 0 before the first, their total behind the last
+    below, behind = padded[band - 1 : band + points], padded[band + points :]
+    mixed, ratio, pull = np.zeros(cells), np.zeros(cells), np.zeros(cells + 1)
     moved = np.zeros(points)
     before = -np.inf
     for step in range(most):
+        total = 0.0
         for x in range(points):
-            below[x + 1] = below[x] + shares[x]
-        look = step % _EVERY == 0
-        likelihood = 0.0
-        for y in range(cells):
-            mixed = far * below[points] + gain * (below[min(points, y + 1)] - below[max(0, y - band + 1)])
-            pull[y + 1] = pull[y] + frequencies[y] / mixed
-            if look and frequencies[y] > 0:
-                likelihood += frequencies[y] * np.log(mixed)
-        if look:
+            total += shares[x]
+            below[x + 1] = total
+        for x in range(behind.size):
+            behind[x] = total
+        _mix(padded[:cells], padded[band:], far * total, gain, frequencies, mixed, ratio)
+        if step % _EVERY == 0:
+            likelihood = 0.0
+            for y in range(cells):
+                if frequencies[y] > 0:
+                    likelihood += frequencies[y] * np.log(mixed[y])
             if abs(likelihood - before) < tolerance * _EVERY:
                 return step
             before = likelihood
-        for x in range(points):
-            moved[x] = shares[x] * (far * pull[cells] + gain * (pull[x + band] - pull[x]))
+        total = 0.0
+        for y in range(cells):
+            total += ratio[y]
+            pull[y + 1] = total
+        _move(shares, pull[:points], pull[band:], far * total, gain, moved)
         if smoothing == 0.0:
-            for x in range(points):
-                shares[x] = moved[x]
+            shares[:] = moved
         else:
-            for x in range(points):
-                left, right = moved[max(x - 1, 0)], moved[min(x + 1, points - 1)]
-                shares[x] = moved[x] + smoothing * (left + right - 2 * moved[x])
+            _smooth(moved, smoothing, shares)
     return most

@@ -86,6 +86,27 @@ def _hits(low_seed, high_seed, low, width, first, second):
 
 
 @inline
+def _hits_of_four(low_seed, high_seed, low, width, words, seconds, v, counts):
+    """Of four candidates at once, from v on: what is loaded of a report serves them all."""
+    word_a, word_b, word_c, word_d = words[v], words[v + 1], words[v + 2], words[v + 3]
+    second_a, second_b, second_c, second_d = seconds[v], seconds[v + 1], seconds[v + 2], seconds[v + 3]
+    a, b, c, d = np.uint32(0), np.uint32(0), np.uint32(0), np.uint32(0)
+    for j in range(low_seed.size):
+        if np.int32(_multiplied(low_seed[j], high_seed[j], word_a, second_a) - low[j]) < width[j]:
+            a = np.uint32(a + _ONE)
+        if np.int32(_multiplied(low_seed[j], high_seed[j], word_b, second_b) - low[j]) < width[j]:
+            b = np.uint32(b + _ONE)
+        if np.int32(_multiplied(low_seed[j], high_seed[j], word_c, second_c) - low[j]) < width[j]:
+            c = np.uint32(c + _ONE)
+        if np.int32(_multiplied(low_seed[j], high_seed[j], word_d, second_d) - low[j]) < width[j]:
+            d = np.uint32(d + _ONE)
+    counts[v] += np.int64(a)
+    counts[v + 1] += np.int64(b)
+    counts[v + 2] += np.int64(c)
+    counts[v + 3] += np.int64(d)
+
+
+@inline
 def _loaded(seeds, buckets, lows, widths, low_seed, high_seed, low, width):
     """Put a block of reports into the buffers, each with the interval of its bucket."""
     for j in range(seeds.size):
@@ -103,7 +124,10 @@ def _support(seeds, buckets, lows, widths, words, seconds, counts):
     for start in range(0, seeds.size, BLOCK):
         stop = min(start + BLOCK, seeds.size)
         a, b, c, w = _loaded(seeds[start:stop], buckets[start:stop], lows, widths, low_seed, high_seed, low, width)
-        for v in range(words.size):
+        fours = words.size - words.size % 4
+        for v in range(0, fours, 4):
+            _hits_of_four(a, b, c, w, words, seconds, v, counts)
+        for v in range(fours, words.size):
             counts[v] += _hits(a, b, c, w, words[v], seconds[v])
 
 

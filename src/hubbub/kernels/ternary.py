@@ -39,16 +39,31 @@ def pair_support(seeds: Words, buckets: Array, t: int, dimension: int) -> Ints:
 
 
 @inline
-def _both(low_seed, high_seed, low, width, pair_width, word, second):
-    """How many hashes fall in the first bucket of their report's pair, and how many in either."""
-    first, either = np.uint32(0), np.uint32(0)
-    for j in range(low_seed.size):
-        offset = np.int32(_multiplied(low_seed[j], high_seed[j], word, second) - low[j])
-        if offset < width[j]:
-            first = np.uint32(first + _ONE)
-        if offset < pair_width[j]:
-            either = np.uint32(either + _ONE)
-    return np.int64(first), np.int64(either)
+def _both(low_seed, high_seed, low, width, pair_width, words, seconds, own, other):
+    """Count the hashes in the first bucket of their report's pair, and in the second, of two positions at a time.
+
+    What is loaded of a report serves both.
+    """
+    for v in range(0, words.size, 2):
+        u = min(v + 1, words.size - 1)
+        word_v, second_v, word_u, second_u = words[v], seconds[v], words[u], seconds[u]
+        own_v, either_v, own_u, either_u = np.uint32(0), np.uint32(0), np.uint32(0), np.uint32(0)
+        for j in range(low_seed.size):
+            offset_v = np.int32(_multiplied(low_seed[j], high_seed[j], word_v, second_v) - low[j])
+            offset_u = np.int32(_multiplied(low_seed[j], high_seed[j], word_u, second_u) - low[j])
+            if offset_v < width[j]:
+                own_v = np.uint32(own_v + _ONE)
+            if offset_v < pair_width[j]:
+                either_v = np.uint32(either_v + _ONE)
+            if offset_u < width[j]:
+                own_u = np.uint32(own_u + _ONE)
+            if offset_u < pair_width[j]:
+                either_u = np.uint32(either_u + _ONE)
+        own[v] += np.int64(own_v)
+        other[v] += np.int64(either_v) - np.int64(own_v)
+        if u > v:
+            own[u] += np.int64(own_u)
+            other[u] += np.int64(either_u) - np.int64(own_u)
 
 
 @kernel
@@ -75,10 +90,7 @@ def _pairs(seeds, buckets, lows, widths, words, seconds, counts):
         for part in range(2):
             rows = slice(0, front) if part == 0 else slice(front, size)
             a, b, c, w, pw = low_seed[rows], high_seed[rows], low[rows], width[rows], pair_width[rows]
-            for v in range(words.size):
-                first, either = _both(a, b, c, w, pw, words[v], seconds[v])
-                counts[part, v] += first
-                counts[1 - part, v] += either - first
+            _both(a, b, c, w, pw, words, seconds, counts[part], counts[1 - part])
 
 
 _WORD = np.uint64(32)

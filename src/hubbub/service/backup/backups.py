@@ -26,8 +26,9 @@ from hubbub.service.backup.copy import (
 )
 from hubbub.service.kept.archive import sha256_of
 from hubbub.service.store import sqlite_path
+from hubbub.service.store.base import StoreDamaged
+from hubbub.service.store.checksums import check_sqlite
 from hubbub.service.store.schema import VERSION
-from hubbub.service.store.sql import sqlite_damage
 from hubbub.service.store.sqlite import SQLITE_ERRORS
 
 _MOST_NAMED = 3
@@ -73,11 +74,9 @@ def read_database(path: Path, shown: str = "") -> dict[str, str]:
             version = versions[0][0] if versions else "none"
             if version != str(VERSION):
                 raise BackupRefused(f"{shown}: tables of version {version}; this version of hubbub reads {VERSION}")
-            damage = sqlite_damage(database.execute)
-            if damage:
-                raise BackupRefused(f"{shown}: damaged: {damage}")
+            check_sqlite(database.execute)
             return dict(database.execute("SELECT name, sha256 FROM archives ORDER BY name").fetchall())
-    except SQLITE_ERRORS as error:
+    except (StoreDamaged, *SQLITE_ERRORS) as error:
         raise BackupRefused(f"{shown}: {error}") from error
 
 

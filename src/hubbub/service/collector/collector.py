@@ -350,6 +350,7 @@ class Collector:
         self.asks[name] = signed_asks(collection, asks, step=step, until=until, private=self._keys.private)
 
     def _commit(self, changes: StoreChanges) -> None:
+        self.store.refuse_damaged()
         with self._lock:
             self._pending, self._refused = self._refused, Counter()
             changes.delivered, self._delivered = self._delivered, {}

@@ -1,6 +1,7 @@
 """Metrics for Prometheus, on a port of their own: reports, alarms, webhooks, and the newest estimates."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -158,6 +159,7 @@ class ServiceMetrics:
         yield _gauge("held_ids", "Report ids that are held.", collector.board.ids_held())
         yield _gauge("id_memory_bytes", "Memory for them.", sum(ask.ids.memory for ask in asks))
         yield _counter("shed", "Requests that waited too long.", writer.shed)
+        yield from self._scrub()
         yield _gauge("connections", "Open connections.", len(service.guard))
         closed = (((reason,), service.guard.closed[reason]) for reason in CLOSED)
         yield _counters("closed", "Connections closed by the server, by what they did.", ("reason",), closed)
@@ -189,6 +191,16 @@ class ServiceMetrics:
         for (collection, kind), count in collector.deleted.items():
             deleted[names.get(collection, ""), kind] += count
         return sorted(deleted.items())
+
+    def _scrub(self) -> Iterator[Metric]:
+        """How far the comparison of all that is stored with its checksums is."""
+        scrub = self._service.scrub
+        yield _counter("store_checked_rows", "Stored rows that were compared with their checksums.", scrub.rows)
+        yield _counter("store_checks", "Complete checks of the store since the start.", scrub.passes)
+        yield _gauge("store_check_progress", "The share of the latest check that is done.", scrub.progress)
+        if scrub.last:
+            ago = max(time.time() - scrub.last, 0.0)
+            yield _gauge("store_check_age_seconds", "Seconds since the last complete check.", ago)
 
     def _names(self) -> dict[str, str]:
         """The names of the served collections by their ids."""

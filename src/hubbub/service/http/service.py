@@ -13,6 +13,7 @@ from hubbub.service.http.bodies import Bodies
 from hubbub.service.http.guard import Guard, Senders
 from hubbub.service.http.table_queries import TableQueries
 from hubbub.service.store.base import StoreChanges
+from hubbub.service.store.scrub import Scrub
 from hubbub.service.webhooks.config import Webhook
 from hubbub.service.webhooks.sender import WebhookSender
 
@@ -90,6 +91,7 @@ class Service:
         self.hub = Hub()
         self.tables = TableQueries(collector)
         self.writer = Writer(collector, self._failed)
+        self.scrub = Scrub(collector.store)
         self.senders = Senders(collector.limits.senders, collector.clock)
         self.guard = Guard(collector.limits.connections, blocked=self.senders.blocked)
         self.bodies = Bodies()
@@ -137,11 +139,12 @@ class Service:
             await asyncio.sleep(0.01)
 
     async def start(self) -> None:
-        """Start the writer, the webhooks and the updates to listeners."""
+        """Start the writer, the webhooks, the updates to listeners and the check of the store."""
         self._loop = asyncio.get_running_loop()
         self._beat = self._loop.create_task(self._tell_counts())
         self.collector.listeners.append(self._committed)
         self.writer.start(self._loop)
+        self.scrub.start()
         for sender in self.webhooks:
             sender.start()
 
@@ -158,6 +161,7 @@ class Service:
         await asyncio.gather(*(asyncio.to_thread(sender.stop) for sender in self.webhooks))
         await asyncio.to_thread(self.writer.stop)  # after the webhooks: what they delivered is in its last commit
         self.tables.close()
+        await asyncio.to_thread(self.scrub.stop)
         self.collector.store.close()
 
     def counts(self, name: str) -> dict[str, int]:

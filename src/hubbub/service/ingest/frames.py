@@ -221,7 +221,7 @@ def gather(
     `knows` says whether an ask that is not on the board was ever published.
     """
     singles: dict[AnswerPlace, list[tuple[Entry, int]]] = defaultdict(list)
-    groups: dict[AskKey, list[ReportGroup]] = defaultdict(list)
+    groups: dict[AskKey, list[tuple[Reports, bytes, Any]]] = defaultdict(list)
     for owner, frame in enumerate(frames):
         for entry in frame.entries:
             singles[AnswerPlace(frame.collection, entry.name)].append((entry, owner))
@@ -231,7 +231,7 @@ def gather(
             board.counting = place.collection, place.name.question
             reports = None if ask is None else ask.opener.open_batch(frame.batch)
             if ask is not None and reports is not None:
-                groups[ask.key].append(_group(reports, frame.batch.ids, owner))
+                groups[ask.key].append((reports, frame.batch.ids, owner))
             else:
                 reason = "malformed" if ask is not None else _why_not_on_board(place, board, knows)
                 receipts[owner].rejected += [(report_id, reason) for report_id in _hex_ids(frame.batch)]
@@ -245,11 +245,11 @@ def gather(
             read = [entries[row] for row in np.flatnonzero(readable)]
             ids = b"".join(entry.report_id for entry, _ in read)
             if read:
-                groups[ask.key].append(_group(reports, ids, [owner for _, owner in read]))
+                groups[ask.key].append((reports, ids, [owner for _, owner in read]))
         for row in np.flatnonzero(~readable):
             entry, owner = entries[row]
             receipts[owner].rejected.append((entry.report_id.hex(), reason))
-    return {key: _concat(parts) for key, parts in groups.items()}
+    return {key: _group(parts) for key, parts in groups.items()}
 
 
 def _why_not_on_board(place: AnswerPlace, board: Board, knows: Callable[[str, AnswerName], bool]) -> Reason:
@@ -258,19 +258,12 @@ def _why_not_on_board(place: AnswerPlace, board: Board, knows: Callable[[str, An
     return "late" if knows(*place) else "unknown_ask"
 
 
-def _group(reports: Reports, ids: bytes, owner: Any) -> ReportGroup:
-    owners = np.broadcast_to(np.asarray(owner, dtype=np.int64), len(reports))
-    return ReportGroup(reports, Ids.of(ids, digests_of(reports)), owners)
-
-
-def _concat(groups: list[ReportGroup]) -> ReportGroup:
-    if len(groups) == 1:
-        return groups[0]
-    return ReportGroup(
-        Reports.concat(group.reports for group in groups),
-        Ids.concat(group.ids for group in groups),
-        np.concatenate([group.owner for group in groups]),
-    )
+def _group(parts: Sequence[tuple[Reports, bytes, Any]]) -> ReportGroup:
+    """All reports to one ask, from some with their ids and the index of the request of all or of each."""
+    reports = Reports.concat([part for part, _, _ in parts]) if len(parts) > 1 else parts[0][0]
+    ids = Ids.of(b"".join(ids for _, ids, _ in parts), digests_of(reports))
+    owners = [np.broadcast_to(np.asarray(owner, dtype=np.int64), len(part)) for part, _, owner in parts]
+    return ReportGroup(reports, ids, np.concatenate(owners))
 
 
 def _hex_ids(batch: Batch) -> list[str]:

@@ -15,6 +15,10 @@ class StoreFailed(HubbubError, RuntimeError):
     """A change was not stored, or it is not known whether it was. The collector must stop and start again."""
 
 
+class StoreDamaged(StoreFailed):
+    """What is stored is not what was written: nothing is told or changed any more, and a backup must be restored."""
+
+
 class CollectionRow(NamedTuple):
     """A version of a collection that is or was served."""
 

@@ -10,8 +10,9 @@ import numpy as np
 from hubbub.core.reports import Sketch
 from hubbub.service.store import report_ids
 from hubbub.service.store.base import AskKey, StoreFailed
+from hubbub.service.store.checksums import changed, row_checksum
 from hubbub.service.store.report_ids import Ids
-from hubbub.service.store.sql import OWNER, row_checksum
+from hubbub.service.store.sql import OWNER
 
 JOINT = "several processes "
 """How the name of the owner begins where several processes use a store."""
@@ -71,10 +72,12 @@ def add_up(run: Run, keys: Iterable[AskKey]) -> None:
             for worker, data, checksum in run(f"SELECT worker, data, checksum {place}", *key)
         ]
         if any(row_checksum(*key, worker, data) != checksum for worker, data, checksum in rows):
-            raise StoreFailed("the store is damaged: a row of the table shard_sketches has changed; restore a backup")
+            raise changed("shard_sketches")
         if not rows:
             continue
-        ((stored,),) = run("SELECT data FROM sketches WHERE collection = ? AND ask = ?", *key)
+        ((stored, checksum),) = run("SELECT data, checksum FROM sketches WHERE collection = ? AND ask = ?", *key)
+        if row_checksum(*key, stored) != checksum:
+            raise changed("sketches")
         total = Sketch.from_bytes(bytes(stored))
         for _, data, _ in rows:
             total += Sketch.from_bytes(data)

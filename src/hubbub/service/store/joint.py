@@ -27,11 +27,12 @@ from hubbub.random.source import Random
 from hubbub.service.base.limits import REASONS
 from hubbub.service.store import report_ids
 from hubbub.service.store.base import AskKey, AskRow, Expiry, RateRow, StoreChanges, StoreFailed
+from hubbub.service.store.checksums import changed, row_checksum
 from hubbub.service.store.joined import JOINT, JOINT_LOCK, JOINT_TABLES, add_up, fold_counts, owner_of
 from hubbub.service.store.postgres import PostgresStore, marked
-from hubbub.service.store.readers import ASK_COLUMNS, ask_row
+from hubbub.service.store.readers import FLAGS, ask_row
 from hubbub.service.store.sharded_ids import MOST_SHARDS, PagePart
-from hubbub.service.store.sql import OWNER, SET_META, row_checksum
+from hubbub.service.store.sql import OWNER, SET_META
 
 LEASE = 4.0
 """Seconds after which a leader that gave no sign is no leader any more."""
@@ -104,7 +105,7 @@ class JointStore(PostgresStore):
                 self._write(_ADOPT)
                 self._write(_NOBODY_LEADS)
         with self._transaction():
-            self._refuse_damage()
+            self._check_current()
 
     # -- who leads --------------------------------------------------------------------------------------------
 
@@ -202,7 +203,9 @@ class JointStore(PostgresStore):
         add_up(self._write, keys)
 
     def _sketch(self, key: AskKey) -> Sketch:
-        ((data,),) = self._write("SELECT data FROM sketches WHERE collection = ? AND ask = ?", *key)
+        ((data, checksum),) = self._write("SELECT data, checksum FROM sketches WHERE collection = ? AND ask = ?", *key)
+        if row_checksum(*key, data) != checksum:
+            raise changed("sketches")
         return Sketch.from_bytes(bytes(data))
 
     # -- transactions that take reports -----------------------------------------------------------------------
@@ -283,7 +286,9 @@ class JointStore(PostgresStore):
                 ).fetchall()
             except self._error as error:
                 raise StoreFailed(str(error)) from error
-        return [PagePart(page, part, bytes(ids)) for page, part, ids in rows]
+        if any(row_checksum(*key, page, part, ids) != checksum for page, part, ids, checksum in rows):
+            raise changed("id_pages")
+        return [PagePart(page, part, bytes(ids)) for page, part, ids, _ in rows]
 
     def versions_of(self, keys: Sequence[AskKey]) -> dict[AskKey, dict[int, int]]:
         """The versions of the shards of some asks."""
@@ -300,8 +305,7 @@ class JointStore(PostgresStore):
 
     def ask_rows(self, keys: Sequence[AskKey]) -> list[AskRow]:
         """The rows of some asks."""
-        rows = self._read(_ROWS, *_columns(keys))
-        return [ask_row(row) for row in rows]
+        return [ask_row(row) for row in self._rows("asks sketches", _OF_KEYS, *_columns(keys), also=FLAGS)]
 
     def taken_of(self, keys: Sequence[AskKey]) -> dict[AskKey, int]:
         """How many reports all processes have counted to some asks that are not final."""
@@ -381,7 +385,7 @@ _DELETE_PARTS = """DELETE FROM id_pages p USING unnest(?::text[], ?::text[], ?::
     WHERE p.collection = w.collection AND p.ask = w.ask AND p.page = w.page"""
 _PAGES = """INSERT INTO id_pages (collection, ask, page, part, ids, checksum)
     SELECT * FROM unnest(?::text[], ?::text[], ?::bigint[], ?::int[], ?::bytea[], ?::bigint[])"""
-_NEW_IDS = """SELECT p.page, p.part, p.ids
+_NEW_IDS = """SELECT p.page, p.part, p.ids, p.checksum
     FROM unnest(?::bigint[], ?::bigint[], ?::int[]) AS w (shards, page, tail), id_pages p
     WHERE p.collection = ? AND p.ask = ? AND p.page >= w.page AND p.page < ?
     AND MOD(p.page, w.shards) = MOD(w.page, w.shards)
@@ -398,8 +402,7 @@ _TAKE = f"WITH pages AS ({_PAGES}), raised AS ({_RAISE}), sketched AS ({_SHARD_S
 _HELD = """SELECT a.collection, a.ask, a.final, COUNT(s.shard) FROM asks a
     JOIN ask_shards s ON s.collection = a.collection AND s.ask = a.ask WHERE a.forgotten = 0
     GROUP BY a.collection, a.ask, a.final"""
-_ROWS = f"""SELECT {ASK_COLUMNS} FROM asks JOIN sketches USING (collection, ask)
-    JOIN unnest(?::text[], ?::text[]) AS w (collection, ask) USING (collection, ask)"""  # noqa: S608 - constants
+_OF_KEYS = "JOIN unnest(?::text[], ?::text[]) AS w (collection, ask) USING (collection, ask)"
 _SKETCHES_OF = """SELECT collection, ask, data FROM sketches
     JOIN unnest(?::text[], ?::text[]) AS w (collection, ask) USING (collection, ask)
     UNION ALL SELECT collection, ask, data FROM shard_sketches

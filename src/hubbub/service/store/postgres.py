@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from hubbub.core.errors import needs
 from hubbub.random.source import Random
 from hubbub.service.store.base import StoreFailed
 from hubbub.service.store.joined import JOINT, JOINT_LOCK, leave_to_one, owner_of
-from hubbub.service.store.sql import OWNER, SET_META, Store
+from hubbub.service.store.sql import OWNER, SET_META, Inspection, Store
 
 if TYPE_CHECKING:
     import psycopg
@@ -39,6 +39,7 @@ class PostgresStore(Store):
     def __init__(self, url: str, rng: Random | None = None) -> None:
         with needs("server"):
             import psycopg
+        self._url = url
         self._error: type[Exception] = psycopg.Error
         try:
             self._writer: psycopg.Connection[Any] = connect(url)
@@ -54,7 +55,7 @@ class PostgresStore(Store):
             if owner_of(self._write).startswith(JOINT):
                 self._write("LOCK TABLE ask_shards IN EXCLUSIVE MODE")  # transactions that count reports are over
                 leave_to_one(self._write)
-            self._refuse_damage()
+            self._check_current()
             self._write(SET_META, "owner", self._owner)
 
     @contextmanager
@@ -68,6 +69,10 @@ class PostgresStore(Store):
     def _write(self, sql: str, *values: object) -> list[Any]:
         cursor = self._writer.execute(marked(sql), values)
         return cursor.fetchall() if cursor.description else []
+
+    def _write_all(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        with self._writer.cursor() as cursor:
+            cursor.executemany(marked(sql), rows)
 
     def _changed(self, sql: str, *values: object) -> int:
         return self._writer.execute(marked(sql), values).rowcount
@@ -83,6 +88,15 @@ class PostgresStore(Store):
         with self._writer.cursor(name="stream") as rows:
             yield from rows.execute(marked(sql))
 
+    @contextmanager
+    def inspect(self) -> Iterator[Inspection]:
+        """A look at all rows, on a connection of its own. PostgreSQL has checksums of its own for pages."""
+        try:
+            with connect(self._url) as connection:
+                yield _PostgresInspection(connection)
+        except self._error as error:
+            raise StoreFailed(str(error)) from error
+
     def _probe(self, seconds: float) -> list[Any]:
         with self._transaction():
             for limit in ("lock_timeout", "statement_timeout"):
@@ -94,6 +108,26 @@ class PostgresStore(Store):
         with self._writing, self._reading:
             self._reader.close()
             self._writer.close()
+
+
+class _PostgresInspection(Inspection):
+    """A look at the rows of a database. The places of rows are the pages of their tables."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def check_structure(self) -> None:
+        """Not done here: an index of PostgreSQL is checked by its own extension, amcheck."""
+
+    def extent(self, table: str) -> range:
+        pages = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int"
+        ((count,),) = self._connection.execute(pages, (table,)).fetchall()
+        return range(count)
+
+    def rows(self, sql: str, table: str, places: range) -> Iterable[Any]:
+        between = f"{sql} WHERE ctid >= %s::tid AND ctid < %s::tid"
+        ends = f"({places.start},0)", f"({places.stop},0)"
+        return self._connection.execute(between.encode(), ends).fetchall()
 
 
 def connect(url: str) -> psycopg.Connection[Any]:

@@ -21,33 +21,50 @@ from hubbub.service.store.base import (
     ReleaseRow,
     ShuffledRow,
     SnapshotRow,
+    StoreDamaged,
 )
+from hubbub.service.store.checksums import compared, query_of
 
 CHUNK = 256
 """How many rows a query that may have many returns at once."""
 
-ASK_COLUMNS = (
-    "asks.collection, asks.ask, question, first, step, round, part, spec, opens, closes, final, forgotten, data"
-)
-
 
 class SqlReader(ABC):
-    """A database that answers queries on a connection for reading."""
+    """A database that answers queries on a connection for reading.
+
+    Rows that have checksums are compared with them whenever they are read. Queries that only ask which rows there are,
+    or for the last step, read keys alone.
+    """
+
+    damage: StoreDamaged | None = None
+    """The first damage that was found since the store was opened: nothing is committed any more."""
 
     @abstractmethod
     def _read(self, sql: str, *values: object) -> list[Any]:
         """Run one statement on the reading connection."""
 
+    def _rows(self, tables: str, condition: str, *values: object, also: str = "") -> list[list[Any]]:
+        """The rows of a table, or of two that are joined by their asks, without their checksums, which match."""
+        rows = self._read(f"{query_of(*tables.split(), also=also)} {condition}", *values)
+        try:
+            return [compared(row, *tables.split()) for row in rows]
+        except StoreDamaged as error:
+            self.damage = error
+            raise
+
+    def collections(self) -> list[CollectionRow]:
+        """Every version of every collection that was ever served."""
+        return [CollectionRow(*row) for row in self._rows("collections", "ORDER BY name, version")]
+
+
+FLAGS = "asks.final asks.forgotten"
+_OF_ASK = "WHERE collection = ? AND ask = ?"
+
 
 def ask_row(columns: Sequence[Any]) -> AskRow:
-    """The row of the columns `ASK_COLUMNS`, in the types of `AskRow`."""
-    row = AskRow(*columns)
-    return row._replace(final=bool(row.final), forgotten=bool(row.forgotten), sketch=bytes(row.sketch))
-
-
-_SHUFFLED = "collection, ask, digest, n, fakes, unreadable, repeated, checks, lost"
-_ASK_WIDTH = len(AskRow._fields)
-_SOME_ID_PAGES = "SELECT ids FROM id_pages WHERE collection = ? AND ask = ? AND"
+    """The row of the columns of asks and sketches, and whether it is final and forgotten."""
+    *ask, _, _, sketch, final, forgotten = columns
+    return AskRow(*(*ask, bool(final), bool(forgotten), bytes(sketch)))
 
 
 class ReportReader(SqlReader):
@@ -57,10 +74,10 @@ class ReportReader(SqlReader):
 
     def asks_with_ids(self, *, without: Container[tuple[str, str]] = ()) -> list[tuple[AskKey, bool]]:
         """The asks whose ids are held, and whether each is final; without those of some questions of collections."""
-        rows = self._read("SELECT collection, ask, final, question FROM asks WHERE forgotten = 0")
+        rows = self._rows("asks", "WHERE forgotten = 0", also="final")
         return [
             (AskKey(collection, ask), bool(final))
-            for collection, ask, final, question in rows
+            for collection, ask, question, *_, final in rows
             if (collection, question) not in without
         ]
 
@@ -77,12 +94,13 @@ class ReportReader(SqlReader):
         for start in range(0, len(numbers), CHUNK):
             chunk = numbers[start : start + CHUNK]
             if chunk[-1] - chunk[0] == len(chunk) - 1:
-                between = f"{_SOME_ID_PAGES} page BETWEEN ? AND ? ORDER BY page, part"
-                rows = self._read(between, *key, chunk[0], chunk[-1])
+                between = f"{_OF_ASK} AND page BETWEEN ? AND ? ORDER BY page, part"
+                rows = self._rows("id_pages", between, *key, chunk[0], chunk[-1])
             else:
                 marks = ", ".join("?" * len(chunk))
-                rows = self._read(f"{_SOME_ID_PAGES} page IN ({marks}) ORDER BY page, part", *key, *chunk)
-            pages += [bytes(ids) for (ids,) in rows]
+                some = f"{_OF_ASK} AND page IN ({marks}) ORDER BY page, part"
+                rows = self._rows("id_pages", some, *key, *chunk)
+            pages += [bytes(ids) for *_, ids in rows]
         return pages
 
     def count_id_pages(self, key: AskKey) -> int:
@@ -94,28 +112,28 @@ class ReportReader(SqlReader):
 
     def kept_segments(self, key: AskKey) -> list[bytes]:
         """The single reports to an ask, in one snapshot; none once they are in a file."""
-        rows = self._read("SELECT data FROM reports WHERE collection = ? AND ask = ? ORDER BY number", *key)
-        return [bytes(data) for (data,) in rows]
+        return [bytes(data) for *_, data in self._rows("reports", f"{_OF_ASK} ORDER BY number", *key)]
 
     def archive_of(self, key: AskKey) -> ArchiveRow | None:
         """The file with the single reports to an ask."""
-        rows = self._read(
-            "SELECT collection, ask, name, n, sha256 FROM archives WHERE collection = ? AND ask = ?", *key
-        )
+        rows = self._rows("archives", _OF_ASK, *key)
         return ArchiveRow(*rows[0]) if rows else None
 
     def archive_names(self) -> list[str]:
         """The names of all files of single reports."""
-        return [name for (name,) in self._read("SELECT name FROM archives")]
+        return [ArchiveRow(*row).name for row in self._rows("archives", "")]
 
     def asks_to_archive(self) -> list[AskToArchive]:
         """The closed asks whose single reports are not in a file yet, in the order of their steps."""
         # Not one query: a database may begin with the asks, of which there are many more than have reports here.
         keys = [AskKey(*row) for row in self._read("SELECT DISTINCT collection, ask FROM reports")]
-        closed = "SELECT question, step, round, part, spec FROM asks WHERE collection = ? AND ask = ? AND final = 1"
-        rows = [(key, *row) for key in keys for row in self._read(closed, *key)]
-        stored = self._read("SELECT id, name, version, spec FROM collections") if rows else []
-        served = {row.id: row for row in (CollectionRow(*columns) for columns in stored)}
+        closed = f"{_OF_ASK} AND final = 1"
+        rows = [
+            (key, question, step, round, part, spec)
+            for key in keys
+            for _, _, question, _, step, round, part, spec, *_ in self._rows("asks", closed, *key)
+        ]
+        served = {row.id: row for row in self.collections()} if rows else {}
         terms = {key: json.loads(served[key].spec)["terms"] for key in {row[0].collection for row in rows}}
         asks = []
         for key, question, number, round, part, spec in sorted(rows, key=lambda row: row[2]):
@@ -129,25 +147,19 @@ class ReportReader(SqlReader):
 
     def shuffled_batch(self, key: AskKey) -> ShuffledRow | None:
         """The batch that shufflers delivered for an ask."""
-        rows = self._read(f"SELECT {_SHUFFLED} FROM shuffled_batches WHERE collection = ? AND ask = ?", *key)  # noqa: S608
+        rows = self._rows("shuffled_batches", _OF_ASK, *key)
         return _shuffled_row(rows[0]) if rows else None
 
     def shuffled_batches(self, collection: str, question: str, most: int) -> list[tuple[AskRow, ShuffledRow]]:
         """The latest batches that shufflers delivered for the asks of a question, latest first."""
-        rows = self._read(
-            f"SELECT {ASK_COLUMNS}, {_SHUFFLED} FROM asks JOIN sketches USING (collection, ask) "  # noqa: S608 - constants
-            "JOIN shuffled_batches USING (collection, ask) WHERE collection = ? AND question = ? "
-            "ORDER BY step DESC, round DESC, part DESC LIMIT ?",
-            collection,
-            question,
-            most,
-        )
-        return [(ask_row(row[:_ASK_WIDTH]), _shuffled_row(row[_ASK_WIDTH:])) for row in rows]
+        latest = "WHERE collection = ? AND question = ? ORDER BY step DESC, round DESC, part DESC LIMIT ?"
+        rows = self._rows("asks sketches shuffled_batches", latest, collection, question, most, also=FLAGS)
+        width = len(ShuffledRow._fields)
+        return [(ask_row(row[: -width - 2] + row[-2:]), _shuffled_row(row[-width - 2 : -2])) for row in rows]
 
     def spot_checks(self, key: AskKey) -> list[bytes]:
         """The collector's own reports that it looks for in the shuffled batch of an ask."""
-        rows = self._read("SELECT onion FROM spot_checks WHERE collection = ? AND ask = ?", *key)
-        return [bytes(onion) for (onion,) in rows]
+        return [bytes(onion) for *_, onion in self._rows("spot_checks", _OF_ASK, *key)]
 
 
 def _shuffled_row(columns: Sequence[object]) -> ShuffledRow:
@@ -160,18 +172,13 @@ class StatusReader(SqlReader):
 
     def alarm_states(self, collection: str) -> dict[str, str]:
         """The states of a collection's watched quantities, as JSON, by key."""
-        return dict(self._read("SELECT watch, state FROM alarm_states WHERE collection = ?", collection))
+        rows = self._rows("alarm_states", "WHERE collection = ?", collection)
+        return {watch: state for _, watch, state in rows}
 
     def alarm_events(self, collection: str, after: int, most: int) -> list[AlarmEventRow]:
         """The events of a collection's alarms with a number above `after`, oldest first; at most `most`."""
-        rows = self._read(
-            "SELECT collection, number, event FROM alarm_events WHERE collection = ? AND number > ? "
-            "ORDER BY number LIMIT ?",
-            collection,
-            after,
-            most,
-        )
-        return [AlarmEventRow(*row) for row in rows]
+        condition = "WHERE collection = ? AND number > ? ORDER BY number LIMIT ?"
+        return [AlarmEventRow(*row) for row in self._rows("alarm_events", condition, collection, after, most)]
 
     def last_alarm_event(self, collection: str) -> int:
         """The number of the last event of a collection's alarms; 0 if there was none."""
@@ -210,7 +217,6 @@ class StatusReader(SqlReader):
         return str(rows[0][0]) if rows else None
 
 
-_RELEASE = "collection, question, step, time, payload, withheld, number"
 _LAST_STEP = (1 << 63) - 1
 _NAMED = "SELECT 1 FROM asks WHERE collection = ? AND question = ? AND step = ? AND round = ? AND part = ?"
 _LATEST_ERA = """SELECT collection, question, first, arithmetic FROM eras WHERE collection = ? AND question = ?
@@ -243,11 +249,6 @@ _WAS_ASKED = """SELECT 1 FROM asks WHERE collection = ? AND question = ? AND ste
 
 class ProtocolReader(SqlReader):
     """What a store knows of the protocols of all questions."""
-
-    def collections(self) -> list[CollectionRow]:
-        """Every version of every collection that was ever served."""
-        rows = self._read("SELECT id, name, version, spec FROM collections ORDER BY name, version")
-        return [CollectionRow(*row) for row in rows]
 
     # -- eras and steps ---------------------------------------------------------------------------------------
 
@@ -310,12 +311,8 @@ class ProtocolReader(SqlReader):
 
     def snapshots(self, era: EraRow) -> list[SnapshotRow]:
         """The snapshots of an era, oldest first."""
-        rows = self._read(
-            "SELECT collection, question, first, step, state FROM snapshots "
-            "WHERE collection = ? AND question = ? AND first = ? ORDER BY step",
-            *era.key,
-        )
-        return [SnapshotRow(*row) for row in rows]
+        condition = "WHERE collection = ? AND question = ? AND first = ? ORDER BY step"
+        return [SnapshotRow(*row) for row in self._rows("snapshots", condition, *era.key)]
 
     # -- asks, counts and releases ----------------------------------------------------------------------------
 
@@ -323,28 +320,27 @@ class ProtocolReader(SqlReader):
         """The asks of an era from step `start` on, in order."""
         after = (start, 0, 0)
         while True:
-            rows = self._read(
-                f"SELECT {ASK_COLUMNS} FROM asks JOIN sketches USING (collection, ask) "  # noqa: S608 - constants
+            rows = self._rows(
+                "asks sketches",
                 "WHERE collection = ? AND question = ? AND first = ? AND (step, round, part) > (?, ?, ?) "
                 "ORDER BY step, round, part LIMIT ?",
                 *era.key,
                 *after,
                 CHUNK,
+                also=FLAGS,
             )
             if not rows:
                 return
             yield from map(ask_row, rows)
-            after = rows[-1][4:7]
+            _, _, _, _, *place = rows[-1][:7]
+            after = tuple(place)
 
     def find_ask(self, era: EraRow, step: int, spec: str) -> AskRow | None:
         """The latest ask of a step with this spec."""
-        rows = self._read(
-            f"SELECT {ASK_COLUMNS} FROM asks JOIN sketches USING (collection, ask) "  # noqa: S608 - constants
-            "WHERE collection = ? AND question = ? AND first = ? AND step = ? AND spec = ? ORDER BY round DESC LIMIT 1",
-            *era.key,
-            step,
-            spec,
+        condition = (
+            "WHERE collection = ? AND question = ? AND first = ? AND step = ? AND spec = ? ORDER BY round DESC LIMIT 1"
         )
+        rows = self._rows("asks sketches", condition, *era.key, step, spec, also=FLAGS)
         return ask_row(rows[0]) if rows else None
 
     def knows(self, collection: str, name: AnswerName) -> bool:
@@ -353,45 +349,26 @@ class ProtocolReader(SqlReader):
 
     def closed_asks(self, collection: str, question: str, first: int, last: int) -> list[ClosedAsk]:
         """The closed asks of a question from step `first` to `last`, in order."""
-        rows = self._read(
-            "SELECT ask, step, part FROM asks WHERE collection = ? AND question = ? AND step >= ? AND step <= ? "
-            "AND final = 1 ORDER BY step, round, part",
-            collection,
-            question,
-            first,
-            last,
+        condition = (
+            "WHERE collection = ? AND question = ? AND step >= ? AND step <= ? AND final = 1 ORDER BY step, round, part"
         )
-        return [ClosedAsk(AskKey(collection, ask), step, part) for ask, step, part in rows]
+        rows = self._rows("asks", condition, collection, question, first, last)
+        return [ClosedAsk(AskKey(collection, ask), step, part) for _, ask, _, _, step, _, part, *_ in rows]
 
     def counted(self, era: EraRow, step: int) -> list[CountRow]:
         """The counts that were made in a step, in order."""
-        rows = self._read(
-            "SELECT collection, question, first, step, number, ask, candidates, n, support FROM candidate_counts "
-            "WHERE collection = ? AND question = ? AND first = ? AND step = ? ORDER BY number",
-            *era.key,
-            step,
-        )
-        return [CountRow(*row) for row in rows]
+        condition = "WHERE collection = ? AND question = ? AND first = ? AND step = ? ORDER BY number"
+        return [CountRow(*row) for row in self._rows("candidate_counts", condition, *era.key, step)]
 
     def release(self, collection: str, question: str, step: int, number: int = 0) -> ReleaseRow | None:
-        rows = self._read(
-            f"SELECT {_RELEASE} FROM releases WHERE collection = ? AND question = ? AND step = ? AND number = ?",  # noqa: S608 - constants
-            collection,
-            question,
-            step,
-            number,
-        )
+        condition = "WHERE collection = ? AND question = ? AND step = ? AND number = ?"
+        rows = self._rows("releases", condition, collection, question, step, number)
         return ReleaseRow(*rows[0]) if rows else None
 
     def releases(self, collection: str, question: str, first: int, last: int, most: int) -> list[ReleaseRow]:
         """The latest releases from step `first` to `last`, oldest first; at most `most`."""
-        rows = self._read(
-            f"SELECT {_RELEASE} FROM releases WHERE collection = ? AND question = ? AND step >= ? AND step <= ? "  # noqa: S608 - constants
-            "ORDER BY step DESC, number DESC LIMIT ?",
-            collection,
-            question,
-            first,
-            last,
-            most,
+        condition = (
+            "WHERE collection = ? AND question = ? AND step >= ? AND step <= ? ORDER BY step DESC, number DESC LIMIT ?"
         )
+        rows = self._rows("releases", condition, collection, question, first, last, most)
         return [ReleaseRow(*row) for row in reversed(rows)]

@@ -1,20 +1,16 @@
-"""A store in SQL: what SQLite and PostgreSQL have in common, and the checksums of rows.
-
-By checksums, damage inside a stored value is found. SQLite finds damage to its own structure only. Rows that are
-counted up in place, such as numbers of reports, have none.
-"""
+"""A store in SQL: what SQLite and PostgreSQL have in common."""
 
 import threading
-import zlib
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from hubbub.random.source import Random
 from hubbub.service.base.limits import REASONS
-from hubbub.service.store.base import AskKey, Expiry, PassedOver, StoreChanges, StoreFailed
+from hubbub.service.store.base import AskKey, Expiry, IdPage, PassedOver, StoreChanges, StoreFailed
+from hubbub.service.store.checksums import CHECKED, GROWING, check_rows, compared, query_of, row_checksum
 from hubbub.service.store.readers import ProtocolReader, ReportReader, StatusReader
 from hubbub.service.store.report_ids import ENTRY_BYTES
 from hubbub.service.store.schema import FORMAT, META, tables
@@ -22,55 +18,25 @@ from hubbub.service.store.schema import FORMAT, META, tables
 OWNER = "SELECT value FROM meta WHERE key = 'owner'"
 _DAY = 1440
 
-_ASK = ("collection", "ask")
-_STEP = ("collection", "question", "first", "step")
-CHECKED = {
-    "collections": ("id", "name", "version", "spec"),
-    "asks": (*_ASK, "question", "first", "step", "round", "part", "spec", "opens", "closes"),
-    "snapshots": (*_STEP, "state"),
-    "sketches": (*_ASK, "data"),
-    "id_pages": (*_ASK, "page", "part", "ids"),
-    "reports": (*_ASK, "n", "data"),
-    "archives": (*_ASK, "name", "n", "sha256"),
-    "candidate_counts": (*_STEP, "number", "ask", "candidates", "n", "support"),
-    "releases": ("collection", "question", "step", "time", "payload", "withheld", "number"),
-    "shuffled_batches": (*_ASK, "digest", "n", "fakes", "unreadable", "repeated", "checks", "lost"),
-    "spot_checks": (*_ASK, "onion"),
-    "alarm_states": ("collection", "watch", "state"),
-    "alarm_events": ("collection", "number", "event"),
-}
-"""The tables whose rows have checksums, and the columns that these cover."""
 
+class Inspection(ABC):
+    """A look at all that is stored, a few rows at a time."""
 
-def row_checksum(*values: object) -> int:
-    """The CRC-32 of the values of a row. Numbers count as floats: a database may return a whole number as either."""
-    checksum = 0
-    for value in values:
-        if isinstance(value, bytes | memoryview):
-            part = bytes(value)
-        else:
-            part = repr(float(value) if isinstance(value, int | float) else value).encode()
-        checksum = zlib.crc32(part, zlib.crc32(b"%d:" % len(part), checksum))
-    return checksum
+    @abstractmethod
+    def check_structure(self) -> None:
+        """Check pages and indexes, where the database does not do so itself; `StoreDamaged` at the first damage."""
 
+    @abstractmethod
+    def extent(self, table: str) -> range:
+        """The places of a table's rows, which `check` takes."""
 
-def damaged_row(stream: Callable[[str], Iterable[Any]]) -> str | None:
-    """The place of the first row whose values do not match its checksum; None if all match.
+    @abstractmethod
+    def rows(self, sql: str, table: str, places: range) -> Iterable[Any]:
+        """The rows of a query that stand in some places of a table."""
 
-    `stream` runs a query and returns an iterable of its rows.
-    """
-    for table, columns in CHECKED.items():
-        sql = f"SELECT {', '.join(columns)}, checksum FROM {table}"  # noqa: S608 - own names
-        for *values, checksum in stream(sql):
-            if row_checksum(*values) != checksum:
-                return f"a row of the table {table} has changed"
-    return None
-
-
-def sqlite_damage(stream: Callable[[str], Iterable[Any]]) -> str | None:
-    """The first damage to the pages, tables and indexes of a SQLite file, or to its rows; None if it is whole."""
-    ((finding,),) = stream("PRAGMA integrity_check(1)")
-    return damaged_row(stream) if finding == "ok" else str(finding)
+    def check(self, table: str, places: range) -> int:
+        """Compare the rows in these places with their checksums, and return how many there are."""
+        return sum(1 for row in self.rows(query_of(table), table, places) if compared(row, table))
 
 
 class Store(ProtocolReader, ReportReader, StatusReader):
@@ -78,6 +44,9 @@ class Store(ProtocolReader, ReportReader, StatusReader):
 
     A store has one collector at a time. Opening takes the store over: it writes a new token, and every later commit of
     an earlier collector finds that its own token is gone and fails, before it has changed anything.
+
+    What a collector goes on from is compared with its checksums when the store is opened. The rows of tables that grow
+    with history are compared whenever they are read, and all of them by a `Scrub`, in the background.
     """
 
     types: ClassVar[dict[str, str]]
@@ -97,13 +66,8 @@ class Store(ProtocolReader, ReportReader, StatusReader):
         """Make the store ready, and take it over."""
         with self._transaction():
             self._bring_up_to_date()
-            self._refuse_damage()
+            self._check_current()
             self._write(SET_META, "owner", self._owner)
-
-    def _refuse_damage(self) -> None:
-        damage = self._damage()
-        if damage:
-            raise StoreFailed(f"the store is damaged: {damage}; restore a backup")
 
     def _bring_up_to_date(self) -> None:
         """Create the tables, or migrate those of an older version, in the transaction that takes the store over."""
@@ -130,6 +94,10 @@ class Store(ProtocolReader, ReportReader, StatusReader):
         """Run one statement on the writing connection. Returns its rows."""
 
     @abstractmethod
+    def _write_all(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        """Run one statement on the writing connection for each of some rows of values."""
+
+    @abstractmethod
     def _changed(self, sql: str, *values: object) -> int:
         """Run one statement on the writing connection. Returns how many rows it changed."""
 
@@ -137,9 +105,13 @@ class Store(ProtocolReader, ReportReader, StatusReader):
     def _stream(self, sql: str) -> Iterable[Any]:
         """Run one query on the writing connection. Its rows are read as they are needed: there may be many."""
 
-    def _damage(self) -> str | None:
-        """The first damage that is found in all that is stored; None if there is none."""
-        return damaged_row(self._stream)
+    def _check_current(self) -> None:
+        """Check what does not grow with history; `StoreDamaged` at the first damage."""
+        check_rows(self._stream, [table for table in CHECKED if table not in GROWING])
+
+    @abstractmethod
+    def inspect(self) -> AbstractContextManager[Inspection]:
+        """A look at all that is stored, on a connection of its own."""
 
     @abstractmethod
     def _probe(self, seconds: float) -> list[Any]:
@@ -151,12 +123,18 @@ class Store(ProtocolReader, ReportReader, StatusReader):
 
     # -- what the collector calls -----------------------------------------------------------------------------
 
+    def refuse_damaged(self) -> None:
+        """Raise the first damage that was found since the store was opened, if there was any."""
+        if self.damage is not None:
+            raise self.damage
+
     def commit(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
         """Store all of the changes durably, or none of them (`StoreFailed`).
 
         Returns how much was deleted for good, by collection and kind: "ids", "sketches", "releases", "reports".
         """
         deleted: Counter[tuple[str, str]] = Counter()
+        self.refuse_damaged()
         with self._writing, self._transaction():
             self._check_right(changes)
             self._store_asks(changes)
@@ -194,10 +172,9 @@ class Store(ProtocolReader, ReportReader, StatusReader):
     def _store_reports(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
         """Store reports, their ids and their sums; returns how many ids were deleted."""
         deleted: Counter[tuple[str, str]] = Counter()
-        for id_page in changes.id_pages:
-            if not id_page.part:
-                self._write(_ID_PARTS, *id_page[:3])
-            self._insert("id_pages", *id_page)
+        for key, first, last in _whole_pages(changes.id_pages):
+            self._write(_ID_PARTS, *key, first, last)
+        self._insert_all("id_pages", changes.id_pages)
         for key, n, data in changes.reports:
             self._insert("reports", *key, n, data)
         for archive in changes.archives:
@@ -260,6 +237,7 @@ class Store(ProtocolReader, ReportReader, StatusReader):
 
     def probe(self, seconds: float) -> None:
         """Check that a commit could be made now; else `StoreFailed`. Any thread may call this, one at a time."""
+        self.refuse_damaged()
         if not self._writing.acquire(timeout=seconds):
             raise StoreFailed(f"a commit has not ended for {seconds:g} seconds")
         try:
@@ -311,12 +289,30 @@ class Store(ProtocolReader, ReportReader, StatusReader):
             sql += f" ON CONFLICT ({replacing}) DO UPDATE SET state = excluded.state, checksum = excluded.checksum"
         self._write(sql, *row.values())
 
+    def _insert_all(self, table: str, rows: Sequence[Sequence[object]]) -> None:
+        """Insert rows with their checksums."""
+        columns = [*CHECKED[table], "checksum"]
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
+        if rows:
+            self._write_all(sql, [(*row, row_checksum(*row)) for row in rows])
+
     def _change_one(self, sql: str, *values: object) -> None:
         if self._changed(sql, *values) != 1:
             raise StoreFailed(f"the store does not hold what it should: {sql}")
 
 
-_ID_PARTS = "DELETE FROM id_pages WHERE collection = ? AND ask = ? AND page = ?"
+def _whole_pages(pages: Iterable[IdPage]) -> list[tuple[AskKey, int, int]]:
+    """The asks whose pages are stored whole, each with the first and the last number of a run of such pages."""
+    runs: list[tuple[AskKey, int, int]] = []
+    for key, number in sorted((AskKey(page.collection, page.ask), page.page) for page in pages if not page.part):
+        if runs and runs[-1][0] == key and runs[-1][2] == number - 1:
+            runs[-1] = (key, runs[-1][1], number)
+        else:
+            runs.append((key, number, number))
+    return runs
+
+
+_ID_PARTS = "DELETE FROM id_pages WHERE collection = ? AND ask = ? AND page BETWEEN ? AND ?"
 # The sketch of a closed ask never changes again.
 _SKETCH = """UPDATE sketches SET data = ?, checksum = ? WHERE collection = ? AND ask = ?
     AND (SELECT final FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask) = 0"""
