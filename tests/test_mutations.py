@@ -29,8 +29,7 @@ def test_every_part_has_mutations() -> None:
         "metrics",
         "curator",
         "fold",
-        "processes",
         "spark",
     }
-    shared = {"documents", "terms", "safety", "versions", "ledger", "alarms", "poisoning"}
+    shared = {"documents", "terms", "safety", "versions", "ledger"}
     assert {row.name.partition(":")[0] for row in TABLE} == programs | shared
