@@ -1,7 +1,6 @@
 """A collector that asks the same devices again and again, and averages what each of them says."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -9,7 +8,7 @@ from hubbub.attacks.forging import guesses, scores
 from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting, guess_bound, of_guesses
 from hubbub.authoring.toml import load_collection
 from hubbub.core.reports import Floats, Ints, Reports
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.frequency.basic_rappor import BasicRappor
 from hubbub.mechanisms.frequency.loloha import Loloha, toeplitz
 from hubbub.protocols.ask import Ask
@@ -84,7 +83,7 @@ def gathered(
     return batches
 
 
-def memo_scores(mechanism: Any, reports: Reports) -> Floats:
+def memo_scores(mechanism: ReportFormat, reports: Reports) -> Floats:
     """How much each report (row) of a memo speaks for each code (column)."""
     if isinstance(mechanism, BasicRappor):
         return np.asarray(unpack(reports.private["bits"], SIZE), dtype=np.float64)

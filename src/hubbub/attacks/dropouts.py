@@ -1,7 +1,6 @@
 """Drop-outs that an adversary chooses: who blocks some devices, or loses the reports that do not suit."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ def _run(setting: AttackSetting) -> Iterator[AttackOutcome]:
         assert isinstance(influence, Influence)
         seen, known = [], []
         for run in range(setting.runs):
-            values: list[Any] = population(target, setting.people, setting.rng(name, run, "values"))
+            values: list[object] = population(target, setting.people, setting.rng(name, run, "values"))
             whole = target.released(values, setting.rng(name, run)).value[0]
             seen.append(float(target.released(values, setting.rng(name, run), losing(setting.forged)).value[0] - whole))
             blocked = round(setting.forged * len(values))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -101,7 +101,7 @@ def added(make: Callable[[Ask], Reports]) -> Wire:
     return wire
 
 
-def lying(value: Any, count: int, rng: Random, *, style: Style = "padded") -> Wire:
+def lying(value: Values, count: int, rng: Random, *, style: Style = "padded") -> Wire:
     """Forged devices that want one value to look common, whatever is asked of it (a prefix, a code, a bucket)."""
 
     def make(ask: Ask) -> Reports:

@@ -1,7 +1,6 @@
 """A collector that recognises a device by its reports: two batches without names, and who of the second is whom."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -9,7 +8,7 @@ from hubbub.attacks.averaging import SIZE, gathered, memo_scores, small_collecti
 from hubbub.attacks.forging import scores
 from hubbub.attacks.outcome import Attack, AttackOutcome, AttackSetting, of_guesses
 from hubbub.core.reports import Floats, Reports
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.frequency.loloha import Loloha
 
 DEVICES = 200
@@ -27,7 +26,7 @@ def link_bound(epsilon: float, n: int) -> float:
     return float(1 / (1 + (n - 1) * np.exp(-2 * epsilon)))
 
 
-def _likeness(mechanism: Any, first: list[Reports], second: list[Reports]) -> Floats:
+def _likeness(mechanism: ReportFormat, first: list[Reports], second: list[Reports]) -> Floats:
     """How alike the reports of each device in one place (row) are to those of each in another (column)."""
     if isinstance(mechanism, Mechanism):
         one, other = (np.exp(sum(scores(mechanism, each, SIZE) for each in reports)) for reports in (first, second))

@@ -21,7 +21,7 @@ def fold_stream(
     source: str = "landing",
     plan: FoldPlan | None = None,
     repetitions: bool = True,
-    trigger: dict[str, Any] | None = None,
+    trigger: dict[str, object] | None = None,
 ) -> Any:
     """Add up a stream of landed reports, each exactly once, into the sketches of a sink. Returns the running query.
 
