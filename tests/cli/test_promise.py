@@ -89,6 +89,15 @@ def test_an_unsafe_collection_promises_nothing(hubbub: Hubbub, tmp_path: Path):
     assert not (tmp_path / "x.html").exists()
 
 
+def test_the_short_form_promises_nothing_that_is_not_kept(hubbub: Hubbub):
+    daily = EXAMPLE.replace('step = "1h"', 'step = "1d"')
+    assert "at most 73.2% sure of either. Over a longer time there is no such limit" in hubbub.shown(
+        "promise", hubbub.write("daily.toml", daily), "--short"
+    )
+    limited = hubbub.write("limited.toml", daily.replace("event = 1.0", "event = 1.0\nuser = 2.0"))
+    assert "In all your life, nobody can become more than 88.1% sure." in hubbub.shown("promise", limited, "--short")
+
+
 def test_names_are_escaped(hubbub: Hubbub, tmp_path: Path):
     file = hubbub.write("odd.toml", EXAMPLE.replace("Light or dark?", "<script>alert(1)</script>"))
     assert "<script>alert(1)</script>" in document(hubbub, tmp_path, file)  # as text

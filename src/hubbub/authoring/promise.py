@@ -1,5 +1,6 @@
 """The promise of a collection in plain words."""
 
+import math
 from textwrap import fill
 
 from hubbub.authoring.coalitions import coalitions_of
@@ -9,7 +10,7 @@ from hubbub.collection.time import duration_text, span
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.questions.collection import Collection
 from hubbub.questions.spending import cost_of, steps_a_year, worst_of
-from hubbub.questions.words import epsilon_text, listed, sure_text
+from hubbub.questions.words import NO_LIMIT, epsilon_text, listed, sure_text
 from hubbub.wire.upload import json_size
 
 
@@ -36,17 +37,18 @@ def short_promise(collection: Collection) -> str:
     budget, day = collection.budget, most_in(collection, max(1, 86400 // collection.step_seconds))
     names = listed(sorted({field for question in collection.questions.values() for field in question.reads()}))
     sure = sure_text(day / UNITS_PER_EPSILON)
-    life = "There is no limit for life: a habit that lasts can be learned in time, a single day cannot."
-    if budget.user is not None:
-        life = f"In all your life, nobody can become more than {sure_text(budget.user / UNITS_PER_EPSILON)} sure."
+    user = math.inf if budget.user is None else budget.user / UNITS_PER_EPSILON
+    life = f"In all your life, nobody can become more than {sure_text(user)} sure."
+    if user > NO_LIMIT:
+        life = "Over a longer time there is no such limit: a habit that lasts can be learned from all that is sent."
     unprotected = sent_unprotected(collection)
     plain = (
         f" What is asked under {listed(unprotected)} includes values that are sent as they are." if unprotected else ""
     )
     return (
         f"This program notes {names} on this device, where it stays. What is sent is changed at random first, so that "
-        f"nobody, not even who runs this, can tell what you did: whoever sees all that you send in a day, and thought "
-        f"two possibilities equally likely, can be at most {sure} sure of either. {life}{plain} Only numbers about at "
+        f"no report shows for certain what you did. Whoever sees all that you send in a day, and thought two "
+        f"possibilities equally likely, can be at most {sure} sure of either. {life}{plain} Only numbers about at "
         f"least {collection.minimum_batch:,} people are published, and reports are deleted after "
         f"{duration_text(collection.retention_days * 86400)}. Your taking part and your address are not hidden."
     )

@@ -93,16 +93,14 @@ def _learned(collection: Collection, numbers: Guarantees) -> list[Child]:
         ("a year", numbers.year),
         ("a life", numbers.life),
     ]
-    rows = [
-        (name, rounded_up(epsilon), f"at most {sure_text(epsilon)}") for name, epsilon in spans if epsilon is not None
-    ]
+    rows = [(name, rounded_up(epsilon), sure_text(epsilon)) for name, epsilon in spans if epsilon is not None]
     if numbers.life is None:
         rows.append(("a life", "no limit", "no limit"))
     text = (
         "Of someone who sees everything that a device sends, and knows all about everyone else. Sure: how sure such an "
         "observer can be afterwards of one of two values that were equally likely before."
     )
-    return [text, _table(("Over", "Epsilon", "Sure of a value"), rows)]
+    return [text, _table(("Over", "Epsilon", "Sure of a value, at most"), rows)]
 
 
 def _left(collection: Collection) -> list[Child]:

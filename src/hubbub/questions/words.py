@@ -6,7 +6,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from hubbub.core.event import UNITS_PER_EPSILON
 
 _LARGEST = 700.0
-_NO_LIMIT = 20.0
+NO_LIMIT = 20.0
 """Beyond this an observer can be all but certain: a number would only look like a promise."""
 
 
@@ -23,12 +23,12 @@ def epsilon_text(units: int) -> str:
 
 def times_text(epsilon: float) -> str:
     """How many times as likely a report can be under one value as under another: e^epsilon."""
-    return rounded_up(math.exp(epsilon)) if epsilon < _NO_LIMIT else f"e^{rounded_up(min(epsilon, 1e15))}"
+    return rounded_up(math.exp(epsilon)) if epsilon < NO_LIMIT else f"e^{rounded_up(min(epsilon, 1e15))}"
 
 
 def sure_text(epsilon: float) -> str:
     """How sure of a value an observer can become who thought two values equally likely before."""
-    if epsilon > _NO_LIMIT:
+    if epsilon > NO_LIMIT:
         return "all but 100%"
     unsure = 100 / (1 + math.exp(min(epsilon, _LARGEST)))
     digits = 3 + max(0, -math.floor(math.log10(unsure)) - 1)
