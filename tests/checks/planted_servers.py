@@ -181,7 +181,7 @@ class TakesACohortForEveryone(GRR):
 
     def _estimate(self, sketch, candidates=None):
         estimate = super()._estimate(sketch, candidates)
-        return _OfEveryone(**{part.name: getattr(estimate, part.name) for part in fields(estimate)})
+        return _OfEveryone(**{part.name: getattr(estimate, part.name) for part in fields(estimate) if part.init})
 
 
 @found_by("check_of_population", epsilon=8.0, low=0.0, high=1.0)

@@ -32,5 +32,5 @@ def test_a_collection_is_light() -> None:
     modules = completed.stdout.split()
     assert not {name.partition(".")[0] for name in modules} & HEAVY
     parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("hubbub.")}
-    rooms = "alarms authoring collection consistency core ledger mechanisms planning protocols questions random"
+    rooms = "alarms authoring collection consistency core ledger mechanisms planning privacy protocols questions random"
     assert parts == {f"hubbub.{room}" for room in (*rooms.split(), "statistics", "wire")}

@@ -51,11 +51,12 @@ class LocalBackend:
         self._chunk = chunk
 
     def fold(self, batches: Iterable[Reports], mechanism: ReportFormat) -> Sketch:
-        total = mechanism.empty()
+        total: Sketch | None = None
         for batch in batches:
             for rows in self._chunks(batch):
-                total = total + mechanism.accumulate(batch[rows] if len(batch) > self._chunk else batch)
-        return total
+                part = mechanism.accumulate(batch[rows] if len(batch) > self._chunk else batch)
+                total = part if total is None else total + part
+        return mechanism.empty() if total is None else total
 
     def support(
         self,
