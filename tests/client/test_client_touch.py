@@ -15,7 +15,9 @@ from typer.testing import CliRunner
 from hubbub.cli.app import app
 from hubbub.client import read_status
 from hubbub.client.documents import ClientRefusal
+from hubbub.client.folder import FILE, MARKER, claim
 from hubbub.collection import seal
+from hubbub.ledger.file import LedgerUnavailable
 from tests.client.device import MIXED, World, store_of
 from tests.shared.killed_processes import run_script
 from tests.third_parties import locked
@@ -60,6 +62,25 @@ def test_a_debit_that_comes_after_the_sending_is_caught() -> None:
 @pytest.mark.parametrize("races", [6, pytest.param(300, marks=pytest.mark.slow)])
 def test_two_processes_share_a_folder(races: int) -> None:
     assert run("race", races) == {"lives": races, "wrong": []}
+
+
+def test_a_folder_that_another_process_makes_meanwhile_is_not_taken_for_a_lost_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exists = Path.exists
+
+    def made_after_the_first_look(path: Path) -> bool:
+        there = exists(path)
+        for name in (FILE, MARKER):
+            (tmp_path / name).write_text("of another process")
+        return there
+
+    monkeypatch.setattr(Path, "exists", made_after_the_first_look)
+    claim(tmp_path)
+    monkeypatch.undo()
+    (tmp_path / FILE).unlink()
+    with pytest.raises(LedgerUnavailable, match="was there before"):
+        claim(tmp_path)
 
 
 def test_a_newer_format_is_refused_and_the_version_in_force_goes_on(folder: Path) -> None:

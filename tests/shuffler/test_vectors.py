@@ -63,7 +63,8 @@ def test_devices_train_a_model_through_shufflers(tmp_path: Path) -> None:
     start = np.zeros(3)
     for payload in payloads:
         way, error = np.array(payload["value"]), np.sqrt(payload["variance"])
-        assert (np.abs(way - shrunk(TARGET - start)) < 5 * error).all()
+        # A small update is rounded to a few signs: none where 14 are expected has probability 1e-6.
+        assert (np.abs(way - shrunk(TARGET - start)) < 5 * error + 14 / payload["n"]).all()
         np.testing.assert_allclose(payload["estimates"]["model"]["value"], start + way, atol=1e-6)
         start = start + way
 

@@ -24,11 +24,12 @@ _ADVICE = "nothing is answered; `hubbub client recover` makes a new one, in whic
 def claim(folder: Path) -> None:
     """Make the folder if it does not exist; refuse a folder whose database was lost."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = folder / FILE
+    # The marker is made after the database, perhaps by another process just now: it is looked for first.
+    file, marked = folder / FILE, (folder / MARKER).exists()
     if file.exists():
         if file.stat().st_size == 0:
             raise LedgerUnavailable(f"{file} is empty, and a ledger was there before: {_ADVICE}")
-    elif (folder / MARKER).exists():
+    elif marked:
         raise LedgerUnavailable(f"{file} is missing, and was there before: {_ADVICE}")
 
 
