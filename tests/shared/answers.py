@@ -39,3 +39,13 @@ def holds(estimate: Estimate, truth: Sequence[float] | Floats | float, level: fl
     """Which of the intervals hold the truth."""
     low, high = estimate.interval(level)
     return np.asarray((low <= np.asarray(truth)) & (np.asarray(truth) <= high))
+
+
+def room_for_few_signs(means: Floats, n: int) -> Floats:
+    """How much further off means of n vectors may be that were rounded to so few signs that errors are not normal.
+
+    Errors are estimated from the signs that came: where none came, though some were expected, they say nothing. A
+    binomial count with a mean below 14 is further off than this with probability below 1e-6; from there on it is 0.
+    """
+    expected = np.abs(means) * n
+    return np.where(expected < 14, (5 * np.sqrt(expected) + 10) / n, 0.0)
