@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from hubbub.backends.folding import FoldPlan
@@ -21,7 +22,7 @@ def fold_stream(
     source: str = "landing",
     plan: FoldPlan | None = None,
     repetitions: bool = True,
-    trigger: dict[str, object] | None = None,
+    trigger: Mapping[str, object] | None = None,
 ) -> Any:
     """Add up a stream of landed reports, each exactly once, into the sketches of a sink. Returns the running query.
 
