@@ -117,6 +117,15 @@ def test_losses_are_a_distribution_with_at_least_the_profile():
         assert losses.delta(number * 0.004, step) >= profile(number * 0.004) * (1 - 1e-3 - 1e-9)
 
 
+def test_a_loss_that_is_certain_stays_certain():
+    # Each output gives everything away with probability .01: of five, one does with probability 1 - .99^5 = .049.
+    def leaking(epsilon: float) -> float:
+        return max(binary(0.4)(epsilon), 0.01)
+
+    assert composed_epsilon(leaking, times=5, delta=0.048, most=0.4) is None
+    assert composed_epsilon(leaking, times=5, delta=0.06, most=0.4) is not None
+
+
 def test_without_amplification_the_local_epsilon_is_left():
     nothing_to_hide_in = accounted(hb.GRR(epsilon=1.0, domain=3), n=1, delta=1e-6, times=3)
     assert nothing_to_hide_in.epsilon <= 3.0
